@@ -1,0 +1,18 @@
+"""The message that moves a claimed occurrence to an executor."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """Occurrence `scheduled_for` of `job_id`, claimed under `revision` by the tick of epoch `fence` (0: by submit)."""
+
+    job_id: str
+    scheduled_for: datetime
+    revision: int
+    fence: int
+    lease_s: int  # an attempt's first lease, in seconds
+    skip: str | None = None  # the reason, for an occurrence that is to be recorded but not run
+    missed: int | None = None
+    missed_until: datetime | None = None

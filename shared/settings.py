@@ -1,0 +1,94 @@
+"""The settings of each function, read from the environment once, at cold start. It never has defaults that hide a missing one.
+
+The variable of field `horizon_s` is `DUETIME_HORIZON_S`; the stack asks `variables()` for the names, so that they stand once.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+from shared.model.errors import SettingsError
+
+MAX_HORIZON_S = 840  # 900 s, the longest delay of an SQS message, less a minute between two ticks
+
+
+def _text() -> Any:
+    return field(metadata={})
+
+
+def _whole(low: int, high: int) -> Any:
+    return field(metadata={"low": low, "high": high})
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Settings:
+    @classmethod
+    def variables(cls) -> dict[str, str]:
+        """Field name → name of its environment variable."""
+        return {f.name: f"DUETIME_{f.name.upper()}" for f in fields(cls)}
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str] | None = None) -> Self:
+        """Read all fields from `env` (default: the process's). Raises SettingsError naming the variable."""
+        source = os.environ if env is None else env
+        return cls(**{f.name: _read(source, cls.variables()[f.name], f.type, f.metadata) for f in fields(cls)})
+
+
+def _read(source: Mapping[str, str], name: str, kind: object, limits: Mapping[str, int]) -> str | int:
+    text = source.get(name, "").strip()
+    if not text:
+        raise SettingsError(f"environment variable {name} is missing")
+    if kind is str:
+        return text
+    try:
+        number = int(text)
+    except ValueError:
+        raise SettingsError(f"environment variable {name} must be a whole number, not {text!r}") from None
+    if not limits["low"] <= number <= limits["high"]:
+        raise SettingsError(f"environment variable {name} must be {limits['low']} to {limits['high']}, not {number}")
+    return number
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubmitSettings(_Settings):
+    """The API function."""
+
+    table: str = _text()
+    queue_url: str = _text()
+    shards: int = _whole(1, 1024)  # shards that new jobs are spread over
+    horizon_s: int = _whole(0, MAX_HORIZON_S)
+    retention_days: int = _whole(1, 3650)
+    max_timeout_s: int = _whole(1, 885)  # the longest timeout_s of a job: what the executor can hold
+
+
+@dataclass(frozen=True, kw_only=True)
+class TickSettings(_Settings):
+    """The tick function."""
+
+    table: str = _text()
+    queue_url: str = _text()
+    horizon_s: int = _whole(0, MAX_HORIZON_S)
+    retention_days: int = _whole(1, 3650)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecuteSettings(_Settings):
+    """The executor function."""
+
+    table: str = _text()
+    queue_url: str = _text()
+    dead_letter_queue_url: str = _text()
+    retention_days: int = _whole(1, 3650)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditSettings(_Settings):
+    """The audit function."""
+
+    table: str = _text()
+    queue_url: str = _text()
+    shards: int = _whole(1, 1024)  # all shards that are ticked
+    horizon_s: int = _whole(0, MAX_HORIZON_S)
+    retention_days: int = _whole(1, 3650)
+    segments: int = _whole(1, 64)  # parallel segments of its scan
