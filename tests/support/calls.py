@@ -1,0 +1,122 @@
+"""One hook on every botocore call: observers see it, may change, answer or break it. It judges nothing itself.
+
+Observers come in the order in which they were added. For one call: `on_request` of each (the parameters may be
+changed), `answer` of each until one gives an answer (nothing is sent then), the service, at last `on_answer` of each.
+"""
+
+import contextlib
+import copy
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from botocore import handlers
+
+_CONTEXT = "duetime_tests_call"
+_unseen = threading.local()
+_observers: list["Observer"] = []
+
+
+@dataclass
+class Call:
+    """One call of one client. `params` is what will be sent; `asked` what the caller gave."""
+
+    service: str  # `dynamodb`, `sqs`
+    operation: str  # `UpdateItem`
+    params: dict[str, Any]
+    endpoint: str
+    asked: dict[str, Any] = field(default_factory=dict)
+    status: int | None = None  # HTTP status of the answer
+    answer: dict[str, Any] | None = None  # the parsed answer, error answers included
+    notes: dict[str, Any] = field(default_factory=dict)  # what an observer wants to remember until the answer
+
+    @property
+    def name(self) -> str:
+        return f"{self.service}:{self.operation}"
+
+
+class Observer:
+    """Sees every call while it is added. A raised exception goes to the caller as if the service had raised it."""
+
+    def on_request(self, call: Call) -> None:
+        """Before anything is sent."""
+
+    def answer(self, call: Call) -> dict[str, Any] | None:
+        """An answer in place of the service's, or None."""
+        return None
+
+    def on_answer(self, call: Call) -> None:
+        """After the answer came; `call.answer` may be changed in place."""
+
+
+def add(observer: Observer, *, first: bool = False) -> None:
+    """Let `observer` see all calls from now on, of clients old and new."""
+    _observers.insert(0 if first else len(_observers), observer)
+
+
+def remove(observer: Observer) -> None:
+    _observers.remove(observer)
+
+
+@contextlib.contextmanager
+def observing(observer: Observer, *, first: bool = False) -> Iterator[None]:
+    add(observer, first=first)
+    try:
+        yield
+    finally:
+        remove(observer)
+
+
+@contextlib.contextmanager
+def unseen() -> Iterator[None]:
+    """Within the block, calls of this thread are the harness's own: no observer sees them."""
+    before = getattr(_unseen, "on", False)
+    _unseen.on = True
+    try:
+        yield
+    finally:
+        _unseen.on = before
+
+
+def _before_parameter_build(params: dict[str, Any], model: Any, context: dict[str, Any], **_: Any) -> None:
+    if getattr(_unseen, "on", False):
+        return
+    call = Call(model.service_model.service_name, model.name, params, "", asked=copy.deepcopy(params))
+    context[_CONTEXT] = call
+    for observer in tuple(_observers):
+        observer.on_request(call)
+
+
+def _before_call(params: dict[str, Any], context: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]] | None:
+    call: Call | None = context.get(_CONTEXT)
+    if call is None:
+        return None
+    call.endpoint = params.get("url", "")
+    for observer in tuple(_observers):
+        answer = observer.answer(call)
+        if answer is not None:
+            answer.setdefault("ResponseMetadata", {"HTTPStatusCode": 200, "HTTPHeaders": {}, "RetryAttempts": 0})
+            return SimpleNamespace(status_code=answer["ResponseMetadata"]["HTTPStatusCode"]), answer
+    return None
+
+
+def _after_call(http_response: Any, parsed: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
+    call: Call | None = context.get(_CONTEXT)
+    if call is None:
+        return
+    call.status, call.answer = http_response.status_code, parsed
+    for observer in tuple(_observers):
+        observer.on_answer(call)
+
+
+def install() -> None:
+    """Hook every botocore session made from now on; called once, before any client is made."""
+    if any(spec[1] is _before_call for spec in handlers.BUILTIN_HANDLERS):
+        return
+    handlers.BUILTIN_HANDLERS += [
+        ("before-parameter-build", _before_parameter_build, handlers.REGISTER_LAST),
+        ("before-call", _before_call),
+        ("after-call", _after_call, handlers.REGISTER_LAST),
+    ]

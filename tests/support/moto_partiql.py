@@ -1,0 +1,148 @@
+"""Lets moto judge BatchExecuteStatement UPDATEs: each becomes one conditional UpdateItem. It changes no other call.
+
+moto 5.2.5 fails at a second SET and passes over a WHERE that is not true. DynamoDB judges each statement alone and
+answers in the place of that statement:
+https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from tests.support import calls
+from tests.support.calls import Call, Observer
+from tests.support.partiql import Condition, PartiqlError, Path, Sum, Update, Value, is_update, read_update
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+
+class UntranslatableError(BaseException):
+    """A statement that cannot be run on moto; not an Exception, so that no code under test hides it."""
+
+
+class UpdatesByUpdateItem(Observer):
+    """Answers BatchExecuteStatement with UPDATEs through `dynamodb`, a client of the same stand-in."""
+
+    def __init__(self, dynamodb: "DynamoDBClient") -> None:
+        self._dynamodb = dynamodb
+
+    def answer(self, call: Call) -> dict[str, Any] | None:
+        if call.name == "dynamodb:ExecuteStatement" and is_update(call.params["Statement"]):
+            raise UntranslatableError("ExecuteStatement with UPDATE: send it as a BatchExecuteStatement of one")
+        if call.name != "dynamodb:BatchExecuteStatement":
+            return None
+        statements = call.params["Statements"]
+        updates = [is_update(statement["Statement"]) for statement in statements]
+        if not any(updates):
+            return None
+        if not all(updates):
+            raise UntranslatableError("BatchExecuteStatement: UPDATEs mixed with other statements")
+        capacity: dict[str, float] = {}
+        with calls.unseen():
+            responses = [self._run(statement, capacity) for statement in statements]
+        answer: dict[str, Any] = {"Responses": responses}
+        if call.params.get("ReturnConsumedCapacity", "NONE") != "NONE":
+            answer["ConsumedCapacity"] = [{"TableName": t, "CapacityUnits": units} for t, units in capacity.items()]
+        return answer
+
+    def _run(self, statement: dict[str, Any], capacity: dict[str, float]) -> dict[str, Any]:
+        try:
+            update = read_update(statement["Statement"], statement.get("Parameters", []))
+            key_names = self._key_names(update.table)
+            request = update_item_request(update, key_names)
+        except PartiqlError as error:
+            return {"Error": {"Code": "ValidationError", "Message": f"{statement['Statement']!r} {error}"}}
+        except self._dynamodb.exceptions.ResourceNotFoundException:
+            return {"Error": {"Code": "ResourceNotFound", "Message": "Requested resource not found"}}
+        old = statement.get("ReturnValuesOnConditionCheckFailure", "NONE")
+        try:
+            answer = self._dynamodb.update_item(
+                **request, ReturnConsumedCapacity="TOTAL", ReturnValuesOnConditionCheckFailure=old
+            )
+        except ClientError as error:
+            code = error.response["Error"]["Code"].removesuffix("Exception")
+            if code != "ConditionalCheckFailed":
+                code = "ValidationError" if code == "Validation" else code
+                return {"Error": {"Code": code, "Message": error.response["Error"]["Message"]}}
+            _add(capacity, update.table, 1.0)
+            failure: dict[str, Any] = {"Code": code, "Message": "The conditional request failed"}
+            if error.response.get("Item"):  # type: ignore[typeddict-item]
+                failure["Item"] = error.response["Item"]  # type: ignore[typeddict-item]
+            return {"Error": failure, "TableName": update.table}
+        _add(capacity, update.table, max(1.0, answer["ConsumedCapacity"]["CapacityUnits"]))  # moto says 0.5
+        return {"TableName": update.table}
+
+    def _key_names(self, table: str) -> list[str]:
+        schema = self._dynamodb.describe_table(TableName=table)["Table"]["KeySchema"]
+        return [element["AttributeName"] for element in schema]
+
+
+def _add(capacity: dict[str, float], table: str, units: float) -> None:
+    capacity[table] = capacity.get(table, 0.0) + units
+
+
+@dataclass
+class _Expressions:
+    names: dict[str, str] = field(default_factory=dict)
+    values: dict[str, Value] = field(default_factory=dict)
+
+    def path(self, path: Path) -> str:
+        text = ""
+        for part in path.parts:
+            if isinstance(part, int):
+                text += f"[{part}]"
+                continue
+            placeholder = next((p for p, name in self.names.items() if name == part), f"#n{len(self.names)}")
+            self.names[placeholder] = part
+            text += f"{'.' if text else ''}{placeholder}"
+        return text
+
+    def operand(self, operand: "Path | Value") -> str:
+        if isinstance(operand, Path):
+            return self.path(operand)
+        placeholder = f":v{len(self.values)}"
+        self.values[placeholder] = operand
+        return placeholder
+
+    def value(self, value: "Path | Value | Sum") -> str:
+        if isinstance(value, Sum):
+            return f"{self.operand(value.left)} {value.operator} {self.operand(value.right)}"
+        return self.operand(value)
+
+    def condition(self, condition: Condition) -> str:
+        if condition.operator == "exists":
+            return f"attribute_exists({self.path(condition.path)})"
+        if condition.operator == "missing":
+            return f"attribute_not_exists({self.path(condition.path)})"
+        assert condition.right is not None
+        return f"{self.path(condition.path)} {condition.operator} {self.operand(condition.right)}"
+
+
+def update_item_request(update: Update, key_names: list[str]) -> dict[str, Any]:
+    """The UpdateItem that does what `update` does: an item that is not there fails the condition and is not made."""
+    key: dict[str, Value] = {}
+    others: list[Condition] = []
+    for condition in update.where:
+        if condition.path.name in key_names and condition.operator == "=" and isinstance(condition.right, dict):
+            key[condition.path.name] = condition.right
+        else:
+            others.append(condition)
+    if missing := [name for name in key_names if name not in key]:
+        raise PartiqlError(f"has no equality on the key attributes {missing}")
+    write = _Expressions()
+    sets = [f"{write.path(path)} = {write.value(value)}" for path, value in update.sets]
+    removes = [write.path(path) for path in update.removes]
+    guards = [Condition(Path((name,)), "exists") for name in key_names]
+    clauses = [write.condition(condition) for condition in [*guards, *others]]
+    request: dict[str, Any] = {
+        "TableName": update.table,
+        "Key": key,
+        "UpdateExpression": " ".join(
+            f"{word} {', '.join(parts)}" for word, parts in (("SET", sets), ("REMOVE", removes)) if parts
+        ),
+        "ConditionExpression": " AND ".join(clauses),
+        "ExpressionAttributeNames": write.names,
+    }
+    return request | ({"ExpressionAttributeValues": write.values} if write.values else {})
