@@ -15,24 +15,61 @@ os.environ |= {
 for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL"):
     os.environ.pop(name, None)
 
-import moto  # noqa: E402, F401  its hook has to be in place before the first session, too
+import moto  # noqa: E402, F401  its hook, too, has to be in place before the first session
 import pytest  # noqa: E402
 
-from tests.support import calls, clocks, moto_backend  # noqa: E402
+from tests.support import calls, clocks, emulator, emulator_backend, moto_backend  # noqa: E402
 from tests.support.aws import Aws  # noqa: E402
+from tests.support.emulator import Emulator  # noqa: E402
 
 calls.install()
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that asks for `aws` runs on moto; under tests/emulator on the emulator; or as its mark `backends` says."""
+    if "backend" not in metafunc.fixturenames:
+        return
+    marker = metafunc.definition.get_closest_marker("backends")
+    in_emulator = "emulator" in metafunc.definition.path.parent.parts
+    names = marker.args if marker else (("emulator",) if in_emulator else ("moto",))
+    if names != ("moto",):
+        metafunc.parametrize("backend", names, indirect=True)
+
+
 @pytest.fixture
-def aws() -> Iterator[Aws]:
-    """The table and the queues."""
-    with moto_backend.running() as running:
+def backend(request: pytest.FixtureRequest) -> str:
+    """`moto` or `emulator`."""
+    return str(getattr(request, "param", "moto"))
+
+
+@pytest.fixture(scope="session")
+def emulator_server() -> Iterator[Emulator]:
+    """One emulator for each test process."""
+    with emulator.running() as running:
         yield running
 
 
 @pytest.fixture
-def clock() -> Iterator[clocks.ManualClock]:
-    """Stands still at `clocks.START` until moved; the whole process, moto's queues included, follows it."""
-    with clocks.frozen_process() as frozen:
-        yield frozen
+def aws(backend: str, request: pytest.FixtureRequest) -> Iterator[Aws]:
+    """The table and the queues, fresh for each test."""
+    if backend == "emulator":
+        with emulator_backend.running(request.getfixturevalue("emulator_server")) as running:
+            yield running
+    else:
+        with moto_backend.running() as running:
+            yield running
+
+
+@pytest.fixture
+def clock(backend: str, request: pytest.FixtureRequest) -> Iterator[clocks.ManualClock]:
+    """Stands still at `clocks.START` until moved; this process and the stand-in for AWS follow it."""
+    if backend == "moto":
+        with clocks.frozen_process() as frozen:
+            yield frozen
+        return
+    server: Emulator = request.getfixturevalue("emulator_server")
+    try:
+        with clocks.frozen_process(server.set_time) as frozen:
+            yield frozen
+    finally:
+        server.set_time(None)

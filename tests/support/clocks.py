@@ -1,4 +1,4 @@
-"""Clocks that a test moves, and the clocks of the AWS stand-ins that move with them. They never sleep."""
+"""A clock that a test moves, and that the AWS stand-ins follow. It never moves by itself and never sleeps."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -6,11 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import time_machine
 
+from tests.support import calls
+from tests.support.calls import Call, Observer
+
 START = datetime(2026, 11, 30, 11, 58, 0, tzinfo=UTC)  # a Monday; far from any change of offset
 
 
 class ManualClock:
-    """Stands still until the test moves it. `moved` is told of each new time."""
+    """A shared.clock.Clock that stands still until the test moves it. `moved` is told of each new time."""
 
     def __init__(self, start: datetime = START, moved: Callable[[datetime], None] = lambda _: None) -> None:
         self._now = start
@@ -30,30 +33,28 @@ class ManualClock:
         return self._now
 
 
+class EndlessWaitError(BaseException):
+    """A long poll while the clock stands still would never end; not an Exception, so that nothing hides it."""
+
+
+class _NoLongPoll(Observer):
+    def on_request(self, call: Call) -> None:
+        if call.name == "sqs:ReceiveMessage" and call.params.get("WaitTimeSeconds"):
+            raise EndlessWaitError("ReceiveMessage with WaitTimeSeconds: the test's clock stands still")
+
+
 @contextlib.contextmanager
-def frozen_process(start: datetime = START) -> Iterator[ManualClock]:
-    """A manual clock that this whole process's `time.time` and `datetime.now` follow, moto's queues included."""
-    with time_machine.travel(start, tick=False) as traveller:
-        yield ManualClock(start, lambda moment: traveller.move_to(moment, tick=False))
+def frozen_process(also: Callable[[datetime], None] = lambda _: None, start: datetime = START) -> Iterator[ManualClock]:
+    """A manual clock that this whole process's `time.time` and `datetime.now` follow, moto's queues included.
 
+    `also` is told of each new time, the first one too, for what lives in another process.
+    """
+    with time_machine.travel(start, tick=False) as traveller, calls.observing(_NoLongPoll()):
 
-class ShiftedClock:
-    """The machine's own clock plus a shift that the test sets; `shifted` is told of each new shift, in seconds."""
+        def moved(moment: datetime) -> None:
+            traveller.move_to(moment, tick=False)
+            also(moment)
 
-    def __init__(self, shifted: Callable[[float], None] = lambda _: None) -> None:
-        self._shift_s = 0.0
-        self._shifted = shifted
-
-    def now(self) -> datetime:
-        return datetime.now(UTC) + timedelta(seconds=self._shift_s)
-
-    def set(self, moment: datetime) -> None:
-        """Make it `moment` now, for the stand-in as well; it goes on from there."""
-        self._shift_s = (moment - datetime.now(UTC)).total_seconds()
-        self._shifted(self._shift_s)
-
-    def advance(self, seconds: float) -> datetime:
-        """Go forward by `seconds`; the new time is returned."""
-        self._shift_s += seconds
-        self._shifted(self._shift_s)
-        return self.now()
+        clock = ManualClock(start, moved)
+        clock.set(start)
+        yield clock

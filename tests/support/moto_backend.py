@@ -1,6 +1,7 @@
 """An AWS inside this process: moto, made as strict about races as DynamoDB is. It never listens on a socket."""
 
 import contextlib
+import functools
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -11,20 +12,9 @@ from moto.core.models import botocore_stubber
 
 from tests.support import aws, calls
 from tests.support.aws import REGION, Aws
-from tests.support.calls import Call, Observer
 from tests.support.moto_partiql import UpdatesByUpdateItem
 
 _one_at_a_time = threading.RLock()
-
-
-class EndlessWaitError(BaseException):
-    """A long poll while the clock stands still would never end."""
-
-
-class _NoLongPoll(Observer):
-    def on_request(self, call: Call) -> None:
-        if call.name == "sqs:ReceiveMessage" and call.params.get("WaitTimeSeconds"):
-            raise EndlessWaitError("ReceiveMessage with WaitTimeSeconds on moto: the test's clock stands still")
 
 
 def _serialise() -> None:
@@ -41,11 +31,16 @@ def _serialise() -> None:
 _serialise()
 
 
+@functools.cache
+def _client(service: str) -> Any:
+    """Making a client takes longer than most tests."""
+    return boto3.Session(region_name=REGION).client(service)
+
+
 @contextlib.contextmanager
 def running() -> Iterator[Aws]:
     """A fresh moto with the table and the queues; all of it is gone at the end."""
     with moto.mock_aws():
-        dynamodb = boto3.client("dynamodb", region_name=REGION)
-        sqs = boto3.client("sqs", region_name=REGION)
-        with calls.observing(UpdatesByUpdateItem(dynamodb)), calls.observing(_NoLongPoll()):
+        dynamodb, sqs = _client("dynamodb"), _client("sqs")
+        with calls.observing(UpdatesByUpdateItem(dynamodb)):
             yield aws.create("moto", dynamodb, sqs)
