@@ -68,6 +68,7 @@ class TickSettings(_Settings):
 
     table: str = _text()
     queue_url: str = _text()
+    shards: int = _whole(1, 1024)  # shards that the next occurrence of a claimed job is put into
     horizon_s: int = _whole(0, MAX_HORIZON_S)
     retention_days: int = _whole(1, 3650)
 

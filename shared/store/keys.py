@@ -18,6 +18,7 @@ JOB = "job"
 PAYLOAD = "payload"
 LEASE = "lease"
 RUN_PREFIX = "run#"
+RUNS_END = "run$"  # sorts after every run
 CLAIM_PREFIX = "claim#"
 BUCKET = timedelta(minutes=1)
 

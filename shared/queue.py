@@ -1,0 +1,143 @@
+"""The queue between claim and run, and the dead-letter queue. It never reads or writes the table.
+
+AWS's limits (SQS quotas page): a delay is 0 to 900 whole seconds, a visibility 0 to 43,200 s from the receipt,
+a batch has at most 10 entries whose ids are letters, digits, `-`, `_`.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import ceil
+from typing import TYPE_CHECKING
+
+from shared.clock import Clock
+from shared.model.errors import DuetimeError
+from shared.model.instants import from_text, to_text
+from shared.model.message import Message
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sqs.type_defs import SendMessageBatchRequestEntryTypeDef
+
+MAX_DELAY_S = 900
+MAX_HIDE_S = 39_600  # 11 h: under the 12 h that a message may be hidden after one receipt
+BATCH = 10
+SEND_TRIES = 4
+
+
+class SendError(DuetimeError):
+    """Messages that SQS did not take, after several tries; their journal page stays and is recovered."""
+
+
+class BadMessageError(DuetimeError):
+    """A body that is not one of our messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobQueue:
+    """The queue at `url`. `pause(seconds)` is called between two tries of a refused entry."""
+
+    client: "SQSClient"
+    url: str
+    clock: Clock
+    pause: Callable[[float], None]
+
+    def send(self, messages: Sequence[Message]) -> None:
+        """Send each so that it is received at its second, never before. Raises SendError; what was taken is not sent again."""
+        for start in range(0, len(messages), BATCH):
+            self._send_batch(messages[start : start + BATCH])
+
+    def hide(self, receipts: Sequence[tuple[str, float]]) -> None:
+        """Make received messages come back after so many seconds: (receipt handle, seconds), at most 10.
+
+        One that cannot be changed any more (its receipt is old) comes back by itself.
+        """
+        entries = [
+            {"Id": str(place), "ReceiptHandle": handle, "VisibilityTimeout": hidden_s(seconds)}
+            for place, (handle, seconds) in enumerate(receipts)
+        ]
+        if entries:
+            self.client.change_message_visibility_batch(QueueUrl=self.url, Entries=entries)  # type: ignore[arg-type]
+
+    def _send_batch(self, messages: Sequence[Message]) -> None:
+        # Entry ids are places in the batch: a job's own id may hold characters that SQS refuses, or come twice.
+        left = dict(enumerate(messages))
+        for attempt in range(SEND_TRIES):
+            if attempt:
+                self.pause(0.05 * 4**attempt)
+            answer = self.client.send_message_batch(QueueUrl=self.url, Entries=list(self._entries(left)))
+            # An entry in neither list of the answer counts as not taken.
+            for taken in answer.get("Successful", []):
+                left.pop(int(taken["Id"]), None)
+            if not left:
+                return
+        raise SendError(f"SQS did not take {len(left)} of {len(messages)} messages after {SEND_TRIES} tries")
+
+    def _entries(self, messages: dict[int, Message]) -> Iterator["SendMessageBatchRequestEntryTypeDef"]:
+        now = self.clock.now()  # at the send, not at the start of the tick: a stale clock would make it late
+        for place, message in messages.items():
+            delay = delay_s(message.scheduled_for, now)
+            yield {"Id": str(place), "MessageBody": message_text(message), "DelaySeconds": delay}
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterQueue:
+    """Where a run goes whose attempts are used up, with all that is known of it."""
+
+    client: "SQSClient"
+    url: str
+
+    def send(self, body: str) -> None:
+        """Put one JSON text there."""
+        self.client.send_message(QueueUrl=self.url, MessageBody=body)
+
+
+def delay_s(due: datetime, now: datetime) -> int:
+    """Whole seconds to wait from `now` so that nothing comes before `due`: 0 to 900."""
+    return max(0, min(MAX_DELAY_S, ceil((due - now) / timedelta(seconds=1))))
+
+
+def hidden_s(seconds: float) -> int:
+    """A visibility that SQS takes: whole seconds, 0 to 11 h; a longer wait is hidden again when it comes back."""
+    return max(0, min(MAX_HIDE_S, ceil(seconds)))
+
+
+def message_text(message: Message) -> str:
+    """The body of `message`, a contract with executors of later versions."""
+    body: dict[str, object] = {
+        "job_id": message.job_id,
+        "scheduled_for": to_text(message.scheduled_for),
+        "revision": message.revision,
+        "fence": message.fence,
+        "lease_s": message.lease_s,
+    }
+    if message.skip is not None:
+        body["skip"] = message.skip
+    if message.missed is not None and message.missed_until is not None:
+        body |= {"missed": message.missed, "missed_until": to_text(message.missed_until)}
+    return json.dumps(body, separators=(",", ":"))
+
+
+def message_of(body: str) -> Message:
+    """The reverse of `message_text`. Raises BadMessageError for any other text."""
+    try:
+        fields = json.loads(body)
+        return Message(
+            job_id=_string(fields["job_id"]),
+            scheduled_for=from_text(fields["scheduled_for"]),
+            revision=int(fields["revision"]),
+            fence=int(fields["fence"]),
+            lease_s=int(fields["lease_s"]),
+            skip=fields.get("skip"),
+            missed=fields.get("missed"),
+            missed_until=from_text(fields["missed_until"]) if fields.get("missed_until") else None,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise BadMessageError(f"not a message of this queue: {error!r}") from None
+
+
+def _string(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"job_id is {value!r}")
+    return value

@@ -1,0 +1,28 @@
+"""How long a failed run waits for its next attempt. It never draws at random: the caller hands in the fraction."""
+
+from math import log
+
+from shared.model.job import Retry
+
+
+def backoff_s(retry: Retry, attempt: int, fraction: float) -> float:
+    """Seconds from the failure of attempt number `attempt` (1 is the first) to the next: exponential, capped, full jitter.
+
+    `fraction` is 0 to 1. Source: "Exponential Backoff And Jitter", AWS Architecture Blog.
+    """
+    return fraction * ceiling_s(retry, attempt)
+
+
+def ceiling_s(retry: Retry, attempt: int) -> float:
+    """The longest that `backoff_s` can be: min(max_s, base_s × factor^(attempt - 1)), without ever forming the power."""
+    if retry.base_s <= 0:
+        return 0.0
+    growth = (attempt - 1) * log(retry.factor)
+    if growth >= log(max(retry.max_s, retry.base_s) / retry.base_s):
+        return float(retry.max_s)
+    return min(float(retry.max_s), retry.base_s * retry.factor ** (attempt - 1))
+
+
+def is_last(retry: Retry, attempt: int) -> bool:
+    """Whether attempt number `attempt` is the last that the policy allows."""
+    return attempt >= retry.max_attempts

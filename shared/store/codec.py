@@ -1,0 +1,202 @@
+"""How each item of the table is written and read. It never calls AWS; the bytes it makes are a contract with later versions.
+
+Moments are texts that sort (`2026-11-29T12:00:05`), structures that nothing queries are one JSON text.
+An attribute whose value is the default is left out, so that an ordinary job stays far below 1 KB.
+"""
+
+import json
+from datetime import datetime
+from typing import Any
+
+from shared.model.instants import epoch_s, from_sort_text, sort_text
+from shared.model.job import Due, Job, JobSpec, JobStatus, Retry, Schedule, Target
+from shared.model.run import Attempt, Outcome, Run, RunStatus
+from shared.store import keys
+from shared.store.table import Item, number, text
+
+PAYLOAD_INLINE_BYTES = 512  # a longer payload is an item of its own, so that status writes stay 1 write unit
+KEPT_ATTEMPTS = 20
+
+_MOMENTS = ("run_at", "anchor", "start_at", "end_at")
+
+
+def job_item(job: Job, shard: int, ttl: datetime | None = None) -> Item:
+    """A job as its item; in the index of `shard` if it is scheduled and due. `ttl`: when the item may be removed."""
+    spec = job.spec
+    item: Item = {
+        **keys.job_key(job.job_id),
+        "status": text(job.status),
+        "revision": number(job.revision),
+        "version": number(job.version),
+        "fence": number(job.fence),
+        "created_at": text(sort_text(job.created_at)),
+        "changed_at": text(sort_text(job.changed_at)),
+        "schedule": text(schedule_text(spec.schedule)),
+        "target": text(_json({"kind": spec.target.kind, **spec.target.params})),
+        "timeout_s": number(spec.timeout_s),
+        "runs_claimed": number(job.runs_claimed),
+    }
+    if job.due_at is not None:
+        item[keys.DUE_AT] = text(sort_text(job.due_at))
+        if job.status is JobStatus.SCHEDULED:
+            item[keys.DUE_KEY] = text(keys.due_key(job.due_at, shard))
+    if job.claimed_until is not None:
+        item["claimed_until"] = text(sort_text(job.claimed_until))
+    if job.payload_apart:
+        item["payload_apart"] = {"BOOL": True}
+    else:
+        item["payload"] = text(spec.payload)
+    if spec.retry != Retry():
+        item["retry"] = text(_json(_retry_dict(spec.retry)))
+    if spec.tags:
+        item["tags"] = {"M": {name: text(value) for name, value in spec.tags.items()}}
+    if spec.deadline_s is not None:
+        item["deadline_s"] = number(spec.deadline_s)
+    item |= {name: text(value) for name, value in (("name", spec.name), ("group", spec.group)) if value is not None}
+    if ttl is not None:
+        item[keys.TTL_ATTRIBUTE] = number(epoch_s(ttl))
+    return item
+
+
+def job_of(item: Item, payload: str | None = None) -> Job:
+    """The job in `item`; `payload` is the text of its payload item, where it has one that was read."""
+    kind, params = _target_of(item["target"]["S"])
+    spec = JobSpec(
+        job_id=keys.job_id_of(item[keys.PK]["S"]),
+        name=_text_of(item, "name"),
+        group=_text_of(item, "group"),
+        tags={name: value["S"] for name, value in item.get("tags", {"M": {}})["M"].items()},
+        target=Target(kind=kind, params=params),
+        payload=item["payload"]["S"] if "payload" in item else payload if payload is not None else "null",
+        schedule=schedule_of(item["schedule"]["S"]),
+        retry=Retry(**json.loads(item["retry"]["S"])) if "retry" in item else Retry(),
+        timeout_s=int(item["timeout_s"]["N"]),
+        deadline_s=int(item["deadline_s"]["N"]) if "deadline_s" in item else None,
+    )
+    return Job(
+        job_id=keys.job_id_of(item[keys.PK]["S"]),
+        spec=spec,
+        status=JobStatus(item["status"]["S"]),
+        due_at=_moment_of(item, keys.DUE_AT),
+        revision=int(item["revision"]["N"]),
+        version=int(item["version"]["N"]),
+        fence=int(item["fence"]["N"]),
+        created_at=from_sort_text(item["created_at"]["S"]),
+        changed_at=from_sort_text(item["changed_at"]["S"]),
+        runs_claimed=int(item["runs_claimed"]["N"]),
+        claimed_until=_moment_of(item, "claimed_until"),
+        payload_apart="payload_apart" in item,
+    )
+
+
+def payload_item(job_id: str, payload: str, ttl: datetime | None) -> Item:
+    """A payload too long to stand in the job."""
+    item: Item = {**keys.payload_key(job_id), "payload": text(payload)}
+    if ttl is not None:
+        item[keys.TTL_ATTRIBUTE] = number(epoch_s(ttl))
+    return item
+
+
+def due_of(item: Item) -> Due:
+    """What the index shows of a job (or the job's own item, which has all of that)."""
+    return Due(
+        job_id=keys.job_id_of(item[keys.PK]["S"]),
+        schedule=schedule_of(item["schedule"]["S"]),
+        due_at=from_sort_text(item[keys.DUE_AT]["S"]),
+        revision=int(item["revision"]["N"]),
+        timeout_s=int(item["timeout_s"]["N"]),
+        runs_claimed=int(item["runs_claimed"]["N"]),
+    )
+
+
+def schedule_text(schedule: Schedule) -> str:
+    """A schedule as one JSON text; what has its default value is left out."""
+    plain = Schedule()
+    fields: dict[str, Any] = {}
+    for name in Schedule.__dataclass_fields__:
+        value = getattr(schedule, name)
+        if value != getattr(plain, name):
+            fields[name] = sort_text(value) if isinstance(value, datetime) else value
+    return _json(fields)
+
+
+def schedule_of(text_: str) -> Schedule:
+    """The reverse of `schedule_text`."""
+    fields = json.loads(text_)
+    return Schedule(**{name: from_sort_text(v) if name in _MOMENTS else v for name, v in fields.items()})
+
+
+def run_of(item: Item) -> Run:
+    """The run in `item`, with its attempts numbered."""
+    latest = int(item["attempt"]["N"])
+    stored = item["attempts"]["L"]
+    first = latest - len(stored) + 1
+    attempts = tuple(_attempt_of(first + place, value["M"]) for place, value in enumerate(stored))
+    return Run(
+        job_id=keys.job_id_of(item[keys.PK]["S"]),
+        scheduled_for=keys.scheduled_for_of(item[keys.SK]["S"]),
+        status=RunStatus(item["status"]["S"]),
+        revision=int(item["revision"]["N"]),
+        attempt=latest,
+        attempts=attempts,
+        lease_expires_at=_moment_of(item, "lease_expires_at"),
+        retry_at=_moment_of(item, "retry_at"),
+        cancel_requested="cancel_requested" in item,
+        reason=_text_of(item, "reason"),
+        result=_text_of(item, "result"),
+        missed=int(item["missed"]["N"]) if "missed" in item else None,
+        missed_until=_moment_of(item, "missed_until"),
+    )
+
+
+def attempts_value(attempts: tuple[Attempt, ...]) -> dict[str, Any]:
+    """The attempts as they stand in a run; only the last 20 are kept."""
+    return {"L": [{"M": _attempt_value(attempt)} for attempt in attempts[-KEPT_ATTEMPTS:]]}
+
+
+def _attempt_value(attempt: Attempt) -> Item:
+    value: Item = {
+        "worker": text(attempt.worker_id),
+        "started": text(sort_text(attempt.started_at)),
+        "lease": text(sort_text(attempt.lease_expires_at)),
+    }
+    if attempt.finished_at is not None:
+        value["finished"] = text(sort_text(attempt.finished_at))
+    if attempt.outcome is not None:
+        value["outcome"] = text(attempt.outcome)
+    if attempt.error is not None:
+        value["error"] = text(attempt.error)
+    return value
+
+
+def _attempt_of(number_: int, value: Item) -> Attempt:
+    return Attempt(
+        attempt=number_,
+        worker_id=value["worker"]["S"],
+        started_at=from_sort_text(value["started"]["S"]),
+        lease_expires_at=from_sort_text(value["lease"]["S"]),
+        finished_at=_moment_of(value, "finished"),
+        outcome=Outcome(value["outcome"]["S"]) if "outcome" in value else None,
+        error=_text_of(value, "error"),
+    )
+
+
+def _retry_dict(retry: Retry) -> dict[str, float]:
+    return {name: getattr(retry, name) for name in Retry.__dataclass_fields__}
+
+
+def _target_of(text_: str) -> tuple[str, dict[str, object]]:
+    fields: dict[str, object] = json.loads(text_)
+    return str(fields.pop("kind")), fields
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _text_of(item: Item, name: str) -> str | None:
+    return item[name]["S"] if name in item else None
+
+
+def _moment_of(item: Item, name: str) -> datetime | None:
+    return from_sort_text(item[name]["S"]) if name in item else None

@@ -1,0 +1,227 @@
+"""What an Idempotency-Key was answered, kept 24 h, as a persistence layer of Powertools idempotency over the one table.
+
+It never reads a job. The record holds the id of the job that its first call is to make: whoever takes a call over that
+died half-way works under the same id, so that no second job comes of it.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from aws_lambda_powertools.utilities.idempotency import (
+    BasePersistenceLayer,
+    IdempotencyConfig,
+    idempotent_function,
+)
+from aws_lambda_powertools.utilities.idempotency.exceptions import (
+    IdempotencyAlreadyInProgressError,
+    IdempotencyItemAlreadyExistsError,
+    IdempotencyItemNotFoundError,
+    IdempotencyPersistenceLayerError,
+    IdempotencyValidationError,
+)
+from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import STATUS_CONSTANTS, DataRecord
+
+from shared.clock import Clock
+from shared.model.errors import DuetimeError, IdempotencyInProgressError, IdempotencyMismatchError
+from shared.model.instants import epoch_s, from_sort_text, sort_text
+from shared.store import keys
+from shared.store.table import ConditionFailedError, Item, Table, number, text
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+KEPT = timedelta(hours=24)
+IN_PROGRESS_S = 30  # the longest that an HTTP API waits for its function: a call older than this has died
+
+_IN_PROGRESS = STATUS_CONSTANTS["INPROGRESS"]
+_COMPLETED = STATUS_CONSTANTS["COMPLETED"]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What the call that holds the record works with."""
+
+    job_id: str  # proposed by the first call with this key
+    begun_at: datetime  # when that was
+    taken_over: bool  # that one did not come to an end: its job may be there already
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the call answered; `replayed` when it was an earlier one."""
+
+    text: str
+    replayed: bool
+
+
+class IdempotencyRecords:
+    """The records of all callers' keys. One caller's key never meets another's."""
+
+    def __init__(self, client: "DynamoDBClient", table_name: str, clock: Clock) -> None:
+        self._table = Table(client, table_name)
+        self._clock = clock
+
+    def once(self, *, caller: str, key: str, body: str, job_id: str, call: Callable[[Turn], str]) -> Answer:
+        """What `call` answers, once for each `key` of `caller`; `job_id` is the id to use if this is the first time.
+
+        An error of `call` that says nothing was written (a DuetimeError) frees the key. Raises IdempotencyMismatchError
+        when the key came with another `body` before, IdempotencyInProgressError while the first call goes on.
+        """
+        record = _Record(self._table, self._clock, job_id)
+        config = IdempotencyConfig(
+            event_key_jmespath="[caller, key]",
+            payload_validation_jmespath="body",
+            raise_on_no_idempotency_key=True,
+            expires_after_seconds=int(KEPT.total_seconds()),
+            hash_function="sha256",
+            response_hook=lambda answer, _: Answer(str(answer), replayed=True),
+        )
+
+        def answer(*, request: dict[str, str]) -> str:
+            del request  # only the record is found by it
+            return call(record.turn)
+
+        request = {"caller": caller, "key": key, "body": body}
+        once = idempotent_function(
+            answer, data_keyword_argument="request", persistence_store=record, config=config, key_prefix="idem"
+        )
+        try:
+            result = once(request=request)
+        except IdempotencyValidationError:
+            raise IdempotencyMismatchError("this Idempotency-Key was used with another body before") from None
+        except IdempotencyAlreadyInProgressError:
+            raise IdempotencyInProgressError("the first call with this Idempotency-Key is still going on") from None
+        except IdempotencyPersistenceLayerError as error:
+            raise error.__cause__ or error from None
+        return result if isinstance(result, Answer) else Answer(str(result), replayed=False)
+
+
+class _Living(DataRecord):
+    """A record that the conditions below have found alive, by our clock; Powertools would judge it by the machine's."""
+
+    @property
+    def is_expired(self) -> bool:
+        return False
+
+
+class _Record(BasePersistenceLayer):
+    """The record of one key, for the time of one call."""
+
+    def __init__(self, table: Table, clock: Clock, job_id: str) -> None:
+        super().__init__()
+        self._table = table
+        self._now = clock.now()
+        self.turn = Turn(job_id, self._now, taken_over=False)
+
+    def save_inprogress(self, data: dict[str, Any], remaining_time_in_millis: int | None = None) -> None:
+        super().save_inprogress(data, IN_PROGRESS_S * 1000)
+
+    def delete_record(self, data: dict[str, Any], exception: Exception) -> None:
+        """Free the key if nothing was written; else let it lapse at once, so that a retry goes on under the same job id."""
+        if isinstance(exception, DuetimeError):
+            super().delete_record(data, exception)
+        else:
+            self._lapse(str(self._get_hashed_idempotency_key(data)))
+
+    def _put_record(self, data_record: DataRecord) -> None:
+        # call A   put ── job written ── dies
+        # call B          put: in progress → 409        … 30 s later …   put: refused ── take over ── answers A's job
+        #
+        # Condition of the put:
+        #   never_used     no record of this key
+        #   kept_enough    its 24 h are over, and only TTL has not removed it yet
+        never_used, kept_enough = "attribute_not_exists(#pk)", "#ttl <= :now"
+        item = {
+            **_key(data_record.idempotency_key),
+            "status": text(_IN_PROGRESS),
+            "body_hash": text(data_record.payload_hash),
+            "job_id": text(self.turn.job_id),
+            "begun_at": text(sort_text(self._now)),
+            "lapses_at": text(self._lapses_at),
+            keys.TTL_ATTRIBUTE: number(epoch_s(self._now + KEPT)),
+        }
+        try:
+            self._table.put(item, f"{never_used} OR {kept_enough}", {":now": number(epoch_s(self._now))})
+        except ConditionFailedError as refused:
+            found = refused.item or self._table.get(_key(data_record.idempotency_key)) or {}
+            self._meet(data_record, found)
+
+    def _meet(self, ours: DataRecord, found: Item) -> None:
+        """Another call was here first. Take its work over if it died; raises what Powertools expects if it did not."""
+        theirs = _data_record(ours.idempotency_key, found)
+        self._validate_payload(ours, theirs)
+        if theirs.status != _IN_PROGRESS or from_sort_text(found["lapses_at"]["S"]) > self._now:
+            raise IdempotencyItemAlreadyExistsError(old_data_record=theirs)
+        # Two retries of a dead call:  B reads lapses_at=1 ── update ── works
+        #                              C reads lapses_at=1 ─────────── update: refused → in progress
+        still_dead = "#status = :in_progress AND #lapses_at = :seen"
+        values = {
+            ":in_progress": text(_IN_PROGRESS),
+            ":seen": found["lapses_at"],
+            ":mine": text(self._lapses_at),
+        }
+        try:
+            self._table.update(_key(ours.idempotency_key), "SET #lapses_at = :mine", still_dead, values)
+        except ConditionFailedError:
+            raise IdempotencyItemAlreadyExistsError(old_data_record=theirs) from None
+        self.turn = Turn(found["job_id"]["S"], from_sort_text(found["begun_at"]["S"]), taken_over=True)
+
+    def _update_record(self, data_record: DataRecord) -> None:
+        values = {":completed": text(_COMPLETED), ":answer": text(data_record.response_data), **self._still_mine_values}
+        update = "SET #status = :completed, #answer = :answer"
+        self._if_still_mine(lambda mine: self._table.update(_key(data_record.idempotency_key), update, mine, values))
+
+    def _delete_record(self, data_record: DataRecord) -> None:
+        key, values = _key(data_record.idempotency_key), self._still_mine_values
+        self._if_still_mine(lambda mine: self._table.delete(key, mine, values))
+
+    def _lapse(self, idempotency_key: str) -> None:
+        values = {":gone": text(sort_text(self._now)), **self._still_mine_values}
+        self._if_still_mine(
+            lambda mine: self._table.update(_key(idempotency_key), "SET #lapses_at = :gone", mine, values)
+        )
+
+    def _get_record(self, idempotency_key: str) -> DataRecord:
+        item = self._table.get(_key(idempotency_key))
+        if item is None:
+            raise IdempotencyItemNotFoundError
+        return _data_record(idempotency_key, item)
+
+    @property
+    def _lapses_at(self) -> str:
+        return sort_text(self._now + timedelta(seconds=IN_PROGRESS_S))
+
+    @property
+    def _still_mine_values(self) -> Item:
+        return {":in_progress": text(_IN_PROGRESS), ":mine": text(self._lapses_at)}
+
+    def _if_still_mine(self, write: Callable[[str], object]) -> None:
+        # slow A  put ────────────────────────── job written ── update: refused, and A answers the same job
+        # B            … 30 s … take over ── finds the job ── update
+        still_mine = "#status = :in_progress AND #lapses_at = :mine"
+        try:
+            write(still_mine)
+        except ConditionFailedError:
+            return
+
+
+def _key(idempotency_key: str) -> Item:
+    """`idempotency_key` is `idem#<hash of caller and key>`."""
+    return {keys.PK: text(idempotency_key), keys.SK: text("idem")}
+
+
+def _data_record(idempotency_key: str, item: Item) -> DataRecord:
+    return _Living(
+        idempotency_key=idempotency_key,
+        status=item["status"]["S"],
+        response_data=item["answer"]["S"] if "answer" in item else "",
+        payload_hash=item["body_hash"]["S"],
+    )
+
+
+def body_hash(canonical: str) -> str:
+    """The hash that tells two bodies apart."""
+    return hashlib.sha256(canonical.encode()).hexdigest()

@@ -1,0 +1,192 @@
+"""The jobs: create, claim, change, read. Each write states the state it expects; none decides what is due (rules.plan does)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from shared.model.instants import epoch_s, sort_text
+from shared.model.job import Due, Job, JobStatus
+from shared.rules.plan import Plan
+from shared.rules.sharding import shard_of
+from shared.store import keys
+from shared.store.codec import due_of, job_item, job_of, payload_item
+from shared.store.table import ConditionFailedError, Item, Table, number, text
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.type_defs import BatchStatementRequestTypeDef
+
+STATEMENTS = 25  # of one BatchExecuteStatement request: AWS's limit
+PAYLOAD_GRACE = timedelta(days=30)  # a payload item outlives its job's TTL by this, so that it is never the first to go
+
+_FREE = "attribute_not_exists(#pk)"
+_UNCHANGED = "#version = :version AND #revision = :revision"
+
+
+class JobExistsError(Exception):
+    """A job of this id is there; `job` is what it is."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(f"job {job.job_id} exists")
+        self.job = job
+
+
+class JobChangedError(Exception):
+    """The job was changed by somebody else since it was read."""
+
+
+class ClaimOutcome(Enum):
+    """What became of one claim of a batch."""
+
+    WON = "won"
+    LOST = "lost"  # the job is no longer as it was seen: claimed by another tick, or changed by its user
+    THROTTLED = "throttled"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One job to claim, and the plan that the claim makes true."""
+
+    due: Due
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """The jobs of `table`, spread over `shards`; one that is over is kept for `retention`."""
+
+    table: Table
+    shards: int
+    retention: timedelta
+
+    def create(self, job: Job, ttl: datetime | None) -> None:
+        """Write a new job (and first its payload, where that is apart). Raises JobExistsError."""
+        self._put(job, ttl, _FREE, {})
+
+    def replace_finished(self, job: Job, seen: Job, ttl: datetime | None) -> None:
+        """Write a new job in the place of `seen`, which is over. Raises JobExistsError when it changed meanwhile."""
+        #   two submits of one id, both having read the old job: the second finds another version and revision
+        values = {":version": number(seen.version), ":revision": number(seen.revision)}
+        self._put(job, ttl, _UNCHANGED, values)
+
+    def cancel(self, job: Job, now: datetime) -> Job:
+        """Make a scheduled or paused job cancelled and take it out of the index. Raises JobChangedError."""
+        #   cancel: read ───────────── write (_UNCHANGED)      a claim in between moves due_at only, which cancel
+        #   tick:          claim → send                        removes anyhow: the message's revision is then void
+        cancelled = replace(
+            job,
+            status=JobStatus.CANCELLED,
+            due_at=None,
+            revision=job.revision + 1,
+            version=job.version + 1,
+            changed_at=now,
+        )
+        try:
+            self.table.update(
+                keys.job_key(job.job_id),
+                "SET #status = :cancelled, #revision = :next_revision, #version = :next_version, #changed_at = :now,"
+                " #ttl = :ttl REMOVE #due_key, #due_at",
+                f"{_UNCHANGED} AND #status IN (:scheduled, :paused)",
+                {
+                    ":cancelled": text(JobStatus.CANCELLED),
+                    ":scheduled": text(JobStatus.SCHEDULED),
+                    ":paused": text(JobStatus.PAUSED),
+                    ":version": number(job.version),
+                    ":revision": number(job.revision),
+                    ":next_version": number(cancelled.version),
+                    ":next_revision": number(cancelled.revision),
+                    ":now": text(sort_text(now)),
+                    ":ttl": number(epoch_s(now + self.retention)),
+                },
+            )
+        except ConditionFailedError:
+            raise JobChangedError(job.job_id) from None
+        return cancelled
+
+    def get(self, job_id: str) -> Job | None:
+        """The job with its payload, read consistently."""
+        item = self.table.get(keys.job_key(job_id))
+        if item is None:
+            return None
+        payload = self.table.get(keys.payload_key(job_id)) if "payload_apart" in item else None
+        return job_of(item, payload["payload"]["S"] if payload else None)
+
+    def get_many(self, job_ids: Sequence[str]) -> dict[str, Job]:
+        """Jobs by id, without the payloads that stand apart."""
+        items = self.table.get_many([keys.job_key(job_id) for job_id in dict.fromkeys(job_ids)])
+        return {job.job_id: job for job in map(job_of, items)}
+
+    def due(self, bucket: datetime, shard: int, until: datetime) -> Iterator[list[Due]]:
+        """Pages of the jobs of `shard` that the index shows as due in `bucket`, up to `until`; the index lags."""
+        pages = self.table.query(
+            "#due_key = :bucket AND #due_at <= :until",
+            {":bucket": text(keys.due_key(bucket, shard)), ":until": text(sort_text(until))},
+            index=keys.DUE_INDEX,
+        )
+        return ([due_of(item) for item in items] for items, _ in pages)
+
+    def claim(self, claims: Sequence[Claim], fence: int, now: datetime) -> list[ClaimOutcome]:
+        """Claim up to 25 different jobs in one request; each is judged alone.
+
+        The AWS pages: "Running batch operations with PartiQL for DynamoDB", "PartiQL update statements".
+        """
+        statements = [self._claim_statement(claim, fence, now) for claim in claims]
+        answer = self.table.client.batch_execute_statement(Statements=statements)
+        return [_outcome(response.get("Error", {}).get("Code")) for response in answer["Responses"]]
+
+    def _claim_statement(self, claim: Claim, fence: int, now: datetime) -> "BatchStatementRequestTypeDef":
+        #   tick 7:  query ──────────── claim (fence 7) → sends
+        #   tick 8:       query → claim (fence 8)      → due_at differs for tick 7: lost
+        #   cancel:       revision + 1                 → revision differs: lost
+        due, plan = claim.due, claim.plan
+        sets: Item = {
+            "fence": number(fence),
+            "runs_claimed": number(plan.runs_claimed),
+            "claimed_until": text(sort_text(plan.claimed_until)),
+        }
+        removed = ""
+        if plan.next_due_at is None:
+            removed = f' REMOVE "{keys.DUE_KEY}" REMOVE "{keys.DUE_AT}"'
+            sets[keys.TTL_ATTRIBUTE] = number(epoch_s(max(now, plan.claimed_until) + self.retention))
+        else:
+            shard = shard_of(due.job_id, self.shards)
+            sets[keys.DUE_AT] = text(sort_text(plan.next_due_at))
+            sets[keys.DUE_KEY] = text(keys.due_key(plan.next_due_at, shard))
+        where: Item = {
+            keys.PK: text(keys.job_pk(due.job_id)),
+            keys.SK: text(keys.JOB),
+            "status": text(JobStatus.SCHEDULED),
+            keys.DUE_AT: text(sort_text(due.due_at)),
+            "revision": number(due.revision),
+        }
+        statement = (
+            f'UPDATE "{self.table.name}"'
+            + "".join(f' SET "{name}"=?' for name in sets)
+            + removed
+            + " WHERE "
+            + " AND ".join(f'"{name}"=?' for name in where)
+            + ' AND "fence"<=?'
+        )
+        return {"Statement": statement, "Parameters": [*sets.values(), *where.values(), number(fence)]}
+
+    def _put(self, job: Job, ttl: datetime | None, condition: str, values: Item) -> None:
+        if job.payload_apart:
+            # The payload first: a job is never seen without it. One left over by a lost race is overwritten or expires.
+            grace = ttl + PAYLOAD_GRACE if ttl else None
+            self.table.put(payload_item(job.job_id, job.spec.payload, grace))
+        try:
+            self.table.put(job_item(job, shard_of(job.job_id, self.shards), ttl), condition, values)
+        except ConditionFailedError:
+            there = self.get(job.job_id)
+            if there is None:
+                raise JobChangedError(job.job_id) from None
+            raise JobExistsError(there) from None
+
+
+def _outcome(code: str | None) -> ClaimOutcome:
+    if code is None:
+        return ClaimOutcome.WON
+    if code == "ConditionalCheckFailed":
+        return ClaimOutcome.LOST
+    return ClaimOutcome.THROTTLED

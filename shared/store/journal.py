@@ -1,0 +1,104 @@
+"""The journal: the write-ahead page of a batch of claims, one item before the claims, removed after the sends. It sends nothing."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from shared.model.instants import epoch_s, from_sort_text, sort_text
+from shared.model.message import Message
+from shared.store import keys
+from shared.store.table import Item, Table, number, text
+
+OLD_AFTER_S = 90  # longer than any tick or submit can live: the writer of an older page is done or dead
+KEPT = timedelta(days=14)  # the net under a page that nobody removes; the audit reports it long before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One batch of claims of a shard. `name` is `<epoch>#<page>`; its messages are what the claims will send."""
+
+    shard: int
+    name: str
+    written_at: datetime
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """The journal pages of `table`."""
+
+    table: Table
+
+    def write(self, page: Page) -> None:
+        """Before the claims."""
+        self.table.put(
+            {
+                **keys.page_key(page.shard, page.name),
+                "written_at": text(sort_text(page.written_at)),
+                "entries": text(_entries_text(page.messages)),
+                keys.TTL_ATTRIBUTE: number(epoch_s(page.written_at + KEPT)),
+            }
+        )
+
+    def settle(self, page: Page) -> None:
+        """After the sends."""
+        self.table.delete(keys.page_key(page.shard, page.name))
+
+    def old_pages(self, shard: int, now: datetime) -> Iterator[Page]:
+        """The pages of `shard` whose writer is done or dead."""
+        limit = now - timedelta(seconds=OLD_AFTER_S)
+        pages = self.table.query(
+            "#pk = :pk AND begins_with(#sk, :claim)",
+            {":pk": text(keys.shard_pk(shard)), ":claim": text(keys.CLAIM_PREFIX)},
+        )
+        for items, _ in pages:
+            yield from (page for page in map(page_of, items) if page.written_at < limit)
+
+
+def page_name(epoch: int, page: str) -> str:
+    """The name of a page: of tick `epoch`; 0 for those of submit, whose `page` names the job and its revision."""
+    return f"{epoch:010d}#{page}"
+
+
+def page_of(item: Item) -> Page:
+    """The page in `item`."""
+    return Page(
+        shard=int(item[keys.PK]["S"].removeprefix("shard#")),
+        name=item[keys.SK]["S"].removeprefix(keys.CLAIM_PREFIX),
+        written_at=from_sort_text(item["written_at"]["S"]),
+        messages=tuple(_messages_of(item["entries"]["S"])),
+    )
+
+
+def _entries_text(messages: Sequence[Message]) -> str:
+    """One entry a claim: job, revision, fence, lease, then its occurrences; kept short, since writing costs by the KB."""
+    entries: dict[tuple[str, int, int, int], list[Any]] = {}
+    for message in messages:
+        entry = (message.job_id, message.revision, message.fence, message.lease_s)
+        entries.setdefault(entry, []).append(_occurrence(message))
+    return json.dumps([[*entry, occurrences] for entry, occurrences in entries.items()], separators=(",", ":"))
+
+
+def _occurrence(message: Message) -> str | list[str | int | None]:
+    moment = sort_text(message.scheduled_for)
+    if message.skip is None:
+        return moment
+    return [moment, message.skip, message.missed, sort_text(message.missed_until) if message.missed_until else None]
+
+
+def _messages_of(entries: str) -> Iterator[Message]:
+    for job_id, revision, fence, lease_s, occurrences in json.loads(entries):
+        for occurrence in occurrences:
+            moment, skip, missed, until = occurrence if isinstance(occurrence, list) else (occurrence, None, None, None)
+            yield Message(
+                job_id=job_id,
+                scheduled_for=from_sort_text(moment),
+                revision=revision,
+                fence=fence,
+                lease_s=lease_s,
+                skip=skip,
+                missed=missed,
+                missed_until=from_sort_text(until) if until else None,
+            )

@@ -1,0 +1,307 @@
+"""The runs: start, renew, finish, withdraw, mark, read. Each write states the state it expects; none decides what should happen."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from shared.model.errors import LeaseLostError
+from shared.model.instants import epoch_s, sort_text
+from shared.model.message import Message
+from shared.model.run import Attempt, Outcome, Run, RunStatus
+from shared.rules import lifecycle
+from shared.rules.lifecycle import Event
+from shared.store import keys
+from shared.store.codec import attempts_value, run_of
+from shared.store.table import ConditionFailedError, Item, Table, number, text
+
+_INSTANT = timedelta(microseconds=1)
+
+# Named clauses of the conditions below.
+_ABSENT = "attribute_not_exists(#pk)"
+_WAITED = "(#status = :failed AND #retry_at <= :now)"
+_LEASE_OVER = "(#status = :running AND #lease_expires_at < :now)"
+_MINE = "#status = :running AND #attempt = :attempt"
+_NOT_CANCELLED = "attribute_not_exists(#cancel_requested)"
+
+# Two executors get the same message, or a message twice:
+#
+#   A: start ──────────── running, lease to 12:01:05 ──────── finish (_MINE)
+#   B:        start → _ABSENT, _WAITED, _LEASE_OVER all false → put back until 12:01:05, no attempt used
+#   A dies:   B: start → _LEASE_OVER → attempt 2;  A wakes: finish → _MINE fails (attempt is 2) → LeaseLostError
+_MAY_START = f"{_ABSENT} OR {_WAITED} OR {_LEASE_OVER}"
+
+
+class StartRefusedError(Exception):
+    """The run may not start now; `run` says why: live lease, waiting for its retry, or over."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(f"run is {run.status}")
+        self.run = run
+
+
+class CancelRequestedError(Exception):
+    """A failed attempt may not be tried again: a cancel was asked for while it ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The runs of `table`, kept for `retention` after their last write."""
+
+    table: Table
+    retention: timedelta
+
+    def start(self, message: Message, worker_id: str, now: datetime) -> Run:
+        """Begin the next attempt of the message's run, with a lease of `lease_s`. Raises StartRefusedError."""
+        lease = now + timedelta(seconds=message.lease_s)
+        opened = Attempt(attempt=0, worker_id=worker_id, started_at=now, lease_expires_at=lease)
+        try:
+            item = self.table.update(
+                keys.run_key(message.job_id, message.scheduled_for),
+                "SET #status = :running, #revision = :revision, #lease_expires_at = :lease, #ttl = :ttl,"
+                " #attempt = if_not_exists(#attempt, :zero) + :one,"
+                " #attempts = list_append(if_not_exists(#attempts, :none), :opened) REMOVE #retry_at",
+                _MAY_START,
+                {
+                    ":running": text(RunStatus.RUNNING),
+                    ":failed": text(RunStatus.FAILED),
+                    ":revision": number(message.revision),
+                    ":lease": text(sort_text(lease)),
+                    ":now": text(sort_text(now)),
+                    ":ttl": self._ttl(now),
+                    ":zero": number(0),
+                    ":one": number(1),
+                    ":none": {"L": []},
+                    ":opened": attempts_value((opened,)),
+                },
+                returned="ALL_NEW",
+            )
+        except ConditionFailedError as refused:
+            if refused.item is None:  # gone between the judgement and the answer: a withdrawn start, seen again at once
+                raise LeaseLostError(f"run {message.job_id}/{sort_text(message.scheduled_for)} vanished") from refused
+            raise StartRefusedError(run_of(refused.item)) from None
+        return run_of(item)
+
+    def renew(self, run: Run, lease: datetime) -> None:
+        """Move the lease of the running attempt. Raises LeaseLostError."""
+        self._write_mine(
+            run,
+            f"SET #lease_expires_at = :lease, #attempts[{len(run.attempts) - 1}].#lease = :lease",
+            {":lease": text(sort_text(lease))},
+        )
+
+    def succeed(self, run: Run, result: str | None, reason: str | None, now: datetime) -> None:
+        """The attempt ended well. Raises LeaseLostError."""
+        values = {":result": text(result)} if result is not None else {}
+        values |= {":reason": text(reason)} if reason is not None else {}
+        self._finish(run, Event.SUCCEED, closed(run, Outcome.SUCCEEDED, None, now), now, values)
+
+    def fail(self, run: Run, attempts: tuple[Attempt, ...], retry_at: datetime, now: datetime) -> None:
+        """The attempt failed and another comes at `retry_at`. Raises LeaseLostError, CancelRequestedError."""
+        self._finish(run, Event.FAIL, attempts, now, {":retry_at": text(sort_text(retry_at))}, _NOT_CANCELLED)
+
+    def exhaust(self, run: Run, attempts: tuple[Attempt, ...], now: datetime) -> None:
+        """The last attempt failed and the dead-letter queue has it. Raises LeaseLostError, CancelRequestedError."""
+        self._finish(run, Event.EXHAUST, attempts, now, {}, _NOT_CANCELLED)
+
+    def cancel(self, run: Run, attempts: tuple[Attempt, ...], reason: str, now: datetime) -> None:
+        """No further attempt: the run ends as cancelled. Raises LeaseLostError."""
+        self._finish(run, Event.CANCEL, attempts, now, {":reason": text(reason)})
+
+    def skip_started(self, run: Run, reason: str, now: datetime) -> None:
+        """The start was void and never comes again: the run is recorded as skipped, without an attempt."""
+        self._finish(run, Event.SKIP, (), now, {":reason": text(reason)}, _NOT_CANCELLED)
+
+    def forget_start(self, run: Run) -> None:
+        """The start was void and may come again under another revision: as if it had never been.
+
+        Raises LeaseLostError, CancelRequestedError.
+        """
+        values = {":running": text(RunStatus.RUNNING), ":attempt": number(run.attempt)}
+        try:
+            self.table.delete(self._key(run), f"{_MINE} AND {_NOT_CANCELLED}", values)
+        except ConditionFailedError as failed:
+            raise self._not_mine(run, failed.item) from None
+
+    def record_skip(self, message: Message, reason: str, now: datetime) -> None:
+        """Record an occurrence that is not run. What is there already stays."""
+        item: Item = {
+            **keys.run_key(message.job_id, message.scheduled_for),
+            "status": text(lifecycle.after(RunStatus.ENQUEUED, Event.SKIP)),
+            "revision": number(message.revision),
+            "attempt": number(0),
+            "attempts": {"L": []},
+            "reason": text(reason),
+            keys.TTL_ATTRIBUTE: self._ttl(now),
+        }
+        if message.missed is not None and message.missed_until is not None:
+            item |= {"missed": number(message.missed), "missed_until": text(sort_text(message.missed_until))}
+        try:
+            self.table.put(item, _ABSENT)
+        except ConditionFailedError:
+            return
+
+    def request_cancel(self, run: Run, now: datetime) -> RunStatus:
+        """Mark an open run for a cancelled job: waiting → cancelled; running → its attempt is the last.
+
+        Returns what the run was found to be.
+        """
+        #   cancel:  job → cancelled ── read runs ── mark              an executor that starts after the job was
+        #   execute:        start ── read job (sees cancelled)         written sees it; one that started before is
+        #                                                              seen here and marked
+        if run.status is RunStatus.FAILED:
+            try:
+                self.table.update(
+                    self._key(run),
+                    "SET #status = :cancelled, #reason = :reason, #ttl = :ttl REMOVE #retry_at",
+                    "#status = :failed",
+                    {
+                        ":cancelled": text(lifecycle.after(RunStatus.FAILED, Event.CANCEL)),
+                        ":reason": text("cancelled"),
+                        ":failed": text(RunStatus.FAILED),
+                        ":ttl": self._ttl(now),
+                    },
+                )
+                return RunStatus.CANCELLED
+            except ConditionFailedError as changed:
+                if changed.item is None:
+                    return RunStatus.ENQUEUED
+                run = run_of(changed.item)
+        if run.status is RunStatus.RUNNING:
+            try:
+                self.table.update(
+                    self._key(run),
+                    "SET #cancel_requested = :yes",
+                    "#status = :running",
+                    {":yes": {"BOOL": True}, ":running": text(RunStatus.RUNNING)},
+                )
+            except ConditionFailedError as changed:
+                return run_of(changed.item).status if changed.item else RunStatus.ENQUEUED
+        return run.status
+
+    def get(self, job_id: str, scheduled_for: datetime) -> Run | None:
+        """One run, or None where the occurrence has none (yet)."""
+        item = self.table.get(keys.run_key(job_id, scheduled_for))
+        return run_of(item) if item else None
+
+    def get_many(self, occurrences: Sequence[tuple[str, datetime]]) -> list[Run]:
+        """The runs of (job_id, scheduled_for) that there are."""
+        wanted = {(job_id, moment): keys.run_key(job_id, moment) for job_id, moment in occurrences}
+        return [run_of(item) for item in self.table.get_many(list(wanted.values()))]
+
+    def newest(self, job_id: str, limit: int, before: datetime | None = None) -> list[Run]:
+        """The latest runs, newest first; with `before`, those scheduled before it."""
+        found: list[Run] = []
+        for items, _ in self._pages(job_id, limit, before):
+            found += [run_of(item) for item in items]
+            if len(found) >= limit:
+                break
+        return found[:limit]
+
+    def open(self, job_id: str, pages: int) -> list[Run]:
+        """The runs that are not over, in the newest `pages` pages of 1 MB."""
+        values = {":running": text(RunStatus.RUNNING), ":failed": text(RunStatus.FAILED)}
+        found: list[Run] = []
+        for place, (items, _) in enumerate(
+            self._pages(job_id, None, None, only="#status IN (:running, :failed)", values=values)
+        ):
+            found += [run_of(item) for item in items]
+            if place + 1 >= pages:
+                break
+        return found
+
+    def _pages(
+        self,
+        job_id: str,
+        limit: int | None,
+        before: datetime | None,
+        *,
+        only: str | None = None,
+        values: Item | None = None,
+    ) -> Iterator[tuple[list[Item], Item | None]]:
+        last = keys.run_sk(before - _INSTANT) if before is not None else keys.RUNS_END
+        condition = "#pk = :pk AND #sk BETWEEN :first AND :last"
+        bounds = {":pk": text(keys.job_pk(job_id)), ":first": text(keys.RUN_PREFIX), ":last": text(last)}
+        return self.table.query(condition, {**bounds, **(values or {})}, newest_first=True, limit=limit, only=only)
+
+    def _finish(
+        self,
+        run: Run,
+        event: Event,
+        attempts: tuple[Attempt, ...],
+        now: datetime,
+        values: Item,
+        also: str | None = None,
+    ) -> None:
+        """The running attempt's last write: its state, its attempts, and the optional attributes in `values`."""
+        sets = ", ".join(f"#{name[1:]} = {name}" for name in values)
+        self._write_mine(
+            run,
+            "SET #status = :status, #attempt = :number, #attempts = :attempts, #ttl = :ttl"
+            + (f", {sets}" if sets else "")
+            + " REMOVE #lease_expires_at",
+            {
+                **values,
+                ":status": text(lifecycle.after(RunStatus.RUNNING, event)),
+                ":number": number(attempts[-1].attempt if attempts else 0),
+                ":attempts": attempts_value(attempts),
+                ":ttl": self._ttl(now),
+            },
+            also,
+        )
+
+    def _write_mine(self, run: Run, update: str, values: dict[str, Any], also: str | None = None) -> None:
+        condition = f"{_MINE} AND {also}" if also else _MINE
+        values = {**values, ":running": text(RunStatus.RUNNING), ":attempt": number(run.attempt)}
+        try:
+            self.table.update(self._key(run), update, condition, values)
+        except ConditionFailedError as failed:
+            raise self._not_mine(run, failed.item) from None
+
+    def _not_mine(self, run: Run, found: Item | None) -> Exception:
+        there = run_of(found) if found else None
+        if there and there.status is RunStatus.RUNNING and there.attempt == run.attempt and there.cancel_requested:
+            return CancelRequestedError()
+        return LeaseLostError(
+            f"attempt {run.attempt} of run {run.job_id}/{sort_text(run.scheduled_for)} is no longer the current one"
+        )
+
+    def _key(self, run: Run) -> Item:
+        return keys.run_key(run.job_id, run.scheduled_for)
+
+    def _ttl(self, now: datetime) -> dict[str, str]:
+        return number(epoch_s(now + self.retention))
+
+
+def closed(run: Run, outcome: Outcome, error: str | None, now: datetime) -> tuple[Attempt, ...]:
+    """The run's attempts with the running one ended now, and those before it that never ended marked as lost."""
+    earlier = earlier_closed(run)
+    last = run.attempts[-1]
+    ended = Attempt(
+        attempt=last.attempt,
+        worker_id=last.worker_id,
+        started_at=last.started_at,
+        lease_expires_at=last.lease_expires_at,
+        finished_at=now,
+        outcome=outcome,
+        error=error,
+    )
+    return (*earlier, ended)
+
+
+def earlier_closed(run: Run) -> tuple[Attempt, ...]:
+    """The attempts before the running one; one that never ended lost its lease at its end."""
+    return tuple(attempt if attempt.outcome else lost(attempt) for attempt in run.attempts[:-1])
+
+
+def lost(attempt: Attempt) -> Attempt:
+    """An attempt whose lease ran out, as it is recorded."""
+    return Attempt(
+        attempt=attempt.attempt,
+        worker_id=attempt.worker_id,
+        started_at=attempt.started_at,
+        lease_expires_at=attempt.lease_expires_at,
+        finished_at=attempt.lease_expires_at,
+        outcome=Outcome.LOST,
+        error="the lease ran out before the attempt ended",
+    )

@@ -1,0 +1,140 @@
+"""The one table, as calls with named clauses. It knows no item's meaning (codec does) and decides nothing.
+
+Every attribute name in an expression is written `#name` and every value `:value`; the name placeholders are collected
+here, so that a reserved word (status, ttl …) can never stand bare.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+Item = dict[str, Any]  # attribute name → DynamoDB value, as the low-level client has it
+_NAME = re.compile(r"#(\w+)")
+
+
+class ConditionFailedError(Exception):
+    """A conditional write found another state than the one it expects; `item` is what is there (None: nothing)."""
+
+    def __init__(self, item: Item | None) -> None:
+        super().__init__("the condition does not hold")
+        self.item = item
+
+
+def text(value: str) -> dict[str, str]:
+    """A string value."""
+    return {"S": value}
+
+
+def number(value: float) -> dict[str, str]:
+    """A number value."""
+    return {"N": repr(value)}
+
+
+class Table:
+    """Reads and writes of the table `name` through a low-level client. All reads are consistent, but those of an index."""
+
+    def __init__(self, client: "DynamoDBClient", name: str) -> None:
+        self.client = client
+        self.name = name
+
+    def get(self, key: Item) -> Item | None:
+        return self.client.get_item(TableName=self.name, Key=key, ConsistentRead=True).get("Item")
+
+    def get_many(self, keys: Sequence[Item]) -> list[Item]:
+        """The items of `keys` that are there, in no order; 100 a request, unprocessed keys asked again."""
+        found: list[Item] = []
+        for start in range(0, len(keys), 100):
+            wanted: list[Item] = list(keys[start : start + 100])
+            while wanted:
+                answer = self.client.batch_get_item(RequestItems={self.name: {"Keys": wanted, "ConsistentRead": True}})
+                found += answer["Responses"].get(self.name, [])
+                wanted = list(answer.get("UnprocessedKeys", {}).get(self.name, {}).get("Keys", []))
+        return found
+
+    def put(self, item: Item, condition: str | None = None, values: Mapping[str, Any] | None = None) -> None:
+        """Write a whole item. Raises ConditionFailedError."""
+        self._write(self.client.put_item, {"Item": item}, condition, "", values)
+
+    def update(
+        self, key: Item, update: str, condition: str, values: Mapping[str, Any], *, returned: str = "NONE"
+    ) -> Item:
+        """Change an item under a condition; `returned` is ALL_NEW or NONE. Raises ConditionFailedError."""
+        call = {"Key": key, "UpdateExpression": update, "ReturnValues": returned}
+        answer: Item = self._write(self.client.update_item, call, condition, update, values).get("Attributes", {})
+        return answer
+
+    def delete(self, key: Item, condition: str | None = None, values: Mapping[str, Any] | None = None) -> None:
+        """Remove an item, if it is there. Raises ConditionFailedError."""
+        self._write(self.client.delete_item, {"Key": key}, condition, "", values)
+
+    def query(
+        self,
+        condition: str,
+        values: Mapping[str, Any],
+        *,
+        index: str | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+        start: Item | None = None,
+        only: str | None = None,
+    ) -> Iterator[tuple[list[Item], Item | None]]:
+        """Pages of items with the key to go on from, to the end, through empty pages too. `only` is a filter."""
+        call: dict[str, Any] = {
+            "TableName": self.name,
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeNames": _names(condition, only or ""),
+            "ExpressionAttributeValues": dict(values),
+            "ScanIndexForward": not newest_first,
+        }
+        call |= {"IndexName": index} if index else {"ConsistentRead": True}
+        call |= {"FilterExpression": only} if only else {}
+        call |= {"Limit": limit} if limit else {}
+        while True:
+            answer = self.client.query(**call, **({"ExclusiveStartKey": start} if start else {}))
+            start = answer.get("LastEvaluatedKey")
+            yield answer["Items"], start
+            if not start:
+                return
+
+    def scan(self, segment: int, segments: int) -> Iterator[list[Item]]:
+        """Pages of all items of one of `segments` parts of the table, to the end."""
+        start: Item | None = None
+        while True:
+            answer = self.client.scan(
+                TableName=self.name,
+                Segment=segment,
+                TotalSegments=segments,
+                ConsistentRead=True,
+                **({"ExclusiveStartKey": start} if start else {}),
+            )
+            yield answer["Items"]
+            start = answer.get("LastEvaluatedKey")
+            if not start:
+                return
+
+    def _write(
+        self, operation: Any, call: Item, condition: str | None, update: str, values: Mapping[str, Any] | None
+    ) -> Item:
+        call = {"TableName": self.name, **call}
+        if condition:
+            call |= {"ConditionExpression": condition, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+        if names := _names(update, condition or ""):
+            call["ExpressionAttributeNames"] = names
+        if values:
+            call["ExpressionAttributeValues"] = dict(values)
+        try:
+            answer: Item = operation(**call)
+        except ClientError as error:
+            if error.response.get("Error", {}).get("Code") == "ConditionalCheckFailedException":
+                raise ConditionFailedError(error.response.get("Item")) from None  # type: ignore[call-overload]
+            raise
+        return answer
+
+
+def _names(*expressions: str) -> dict[str, str]:
+    return {f"#{name}": name for expression in expressions for name in _NAME.findall(expression)}
