@@ -4,7 +4,6 @@ It never reads a job. The record holds the id of the job that its first call is 
 died half-way works under the same id, so that no second job comes of it.
 """
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -111,7 +110,7 @@ class _Record(BasePersistenceLayer):
     """The record of one key, for the time of one call."""
 
     def __init__(self, table: Table, clock: Clock, job_id: str) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._table = table
         self._now = clock.now()
         self.turn = Turn(job_id, self._now, taken_over=False)
@@ -120,7 +119,7 @@ class _Record(BasePersistenceLayer):
         super().save_inprogress(data, IN_PROGRESS_S * 1000)
 
     def delete_record(self, data: dict[str, Any], exception: Exception) -> None:
-        """Free the key if nothing was written; else let it lapse at once, so that a retry goes on under the same job id."""
+        """Free the key if nothing was written; else let it lapse at once: a retry goes on under the same job id."""
         if isinstance(exception, DuetimeError):
             super().delete_record(data, exception)
         else:
@@ -220,8 +219,3 @@ def _data_record(idempotency_key: str, item: Item) -> DataRecord:
         response_data=item["answer"]["S"] if "answer" in item else "",
         payload_hash=item["body_hash"]["S"],
     )
-
-
-def body_hash(canonical: str) -> str:
-    """The hash that tells two bodies apart."""
-    return hashlib.sha256(canonical.encode()).hexdigest()
