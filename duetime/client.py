@@ -1,0 +1,184 @@
+"""The HTTP client of Duetime: one method a call of the API. It never retries and never changes what the API answers."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from types import TracebackType
+from typing import Self, TypeAlias
+from urllib.parse import quote
+
+import httpx
+
+from duetime.signing import SignedAuth, region_of
+
+DEFAULT_URL = "http://127.0.0.1:8484"
+UNREACHABLE = frozenset({502, 503, 504})  # what stands before the API says that it cannot reach it
+
+JsonValue: TypeAlias = "bool | int | Decimal | str | list[JsonValue] | dict[str, JsonValue] | None"
+
+
+class ClientError(Exception):
+    """The root of what the client raises.
+
+    ClientError
+    ├── ApiError            the API refused the request, or failed
+    └── UnreachableError    no answer of the API was had
+    """
+
+
+class ApiError(ClientError):
+    """An answer that is not a 2xx: `problem` is its problem document (RFC 9457), `field` the field that it names."""
+
+    def __init__(self, status: int, problem: "Document") -> None:
+        self.status = status
+        self.problem = problem
+        self.field = _text(problem.get("field"))
+        said = (_text(problem.get(key)) for key in ("detail", "title", "message"))  # the last is API Gateway's own
+        self.detail = next(filter(None, said), f"HTTP {status}")
+        named = self.field and not self.detail.startswith(self.field)
+        super().__init__(f"{self.field}: {self.detail}" if named else self.detail)
+
+
+class UnreachableError(ClientError):
+    """No connection, no answer in time, or an answer from something that stands before the API."""
+
+
+class Document(dict[str, JsonValue]):
+    """A JSON object as the API answered it. `text` is the answer to the letter; fractions are read as Decimal."""
+
+    def __init__(self, text: str, value: Mapping[str, JsonValue]) -> None:
+        super().__init__(value)
+        self.text = text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """What `Client.submit` sends. None leaves a field out, so that the API's default holds."""
+
+    target: Mapping[str, JsonValue]
+    payload_json: str | None = None  # one JSON text, sent to the letter
+    run_at: datetime | str | None = None
+    cron: str | None = None
+    every: str | None = None
+    timezone: str | None = None
+    job_id: str | None = None
+    name: str | None = None
+    group: str | None = None
+    max_attempts: int | None = None
+    timeout_s: int | None = None
+
+    def to_json(self) -> str:
+        """The request body."""
+        fields: dict[str, object] = {
+            "job_id": self.job_id,
+            "name": self.name,
+            "group": self.group,
+            "target": self.target,
+            "run_at": self.run_at.isoformat() if isinstance(self.run_at, datetime) else self.run_at,
+            "cron": self.cron,
+            "every": self.every,
+            "timezone": self.timezone,
+            "retry": None if self.max_attempts is None else {"max_attempts": self.max_attempts},
+            "timeout_s": self.timeout_s,
+        }
+        text = json.dumps({name: value for name, value in fields.items() if value is not None}, ensure_ascii=False)
+        return text if self.payload_json is None else f'{text[:-1]}, "payload": {self.payload_json}}}'
+
+
+class Client:
+    """Talks to one deployed Duetime. Signs when `url` is an API Gateway address, or when told to by `sign`.
+
+    Every method raises ApiError when the API refuses and UnreachableError when there is no answer.
+    """
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        sign: bool | None = None,
+        timeout_s: float = 35.0,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        region = region_of(url)
+        auth = SignedAuth(region) if (sign if sign is not None else region is not None) else None
+        self.url = url.rstrip("/")
+        self._http = httpx.Client(auth=auth, timeout=timeout_s, transport=transport, trust_env=region is not None)
+
+    def submit(self, submission: Submission, *, idempotency_key: str | None = None) -> Document:
+        """Submit a job; answers the job as created."""
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+        return self.call("POST", "/v1/jobs", submission.to_json(), headers)
+
+    def get(self, job_id: str) -> Document:
+        """The job, its status and its latest runs."""
+        return self.call("GET", f"/v1/jobs/{_segment(job_id)}")
+
+    def runs(self, job_id: str, cursor: str | None = None) -> Document:
+        """One page of the job's runs, newest first: `{"runs": […], "cursor": …}`."""
+        query = f"?cursor={quote(cursor, safe='')}" if cursor else ""
+        return self.call("GET", f"/v1/jobs/{_segment(job_id)}/runs{query}")
+
+    def cancel(self, job_id: str) -> Document:
+        """Cancel the job. Twice is the same as once."""
+        return self.call("POST", f"/v1/jobs/{_segment(job_id)}:cancel")
+
+    def preview(self, schedule: Mapping[str, JsonValue]) -> Document:
+        """The next times of a schedule: `{"cron": "0 9 * * *", "timezone": "Europe/Berlin", "count": 5}`."""
+        return self.call("POST", "/v1/preview", json.dumps(schedule, ensure_ascii=False))
+
+    def health(self) -> Document:
+        """Whether the API answers."""
+        return self.call("GET", "/v1/health")
+
+    def call(
+        self, method: str, path: str, body: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> Document:
+        """Any call of the API: `path` from `/v1` on, `body` one JSON text."""
+        sent = dict(headers or {})
+        if body is not None:
+            sent["Content-Type"] = "application/json"
+        try:
+            answer = self._http.request(
+                method, self.url + path, content=None if body is None else body.encode(), headers=sent
+            )
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise UnreachableError(f"cannot reach {self.url}: {error or type(error).__name__}") from error
+        document = _read(answer)
+        if answer.is_success and document is not None:
+            return document
+        if answer.status_code in UNREACHABLE or document is None:
+            detail = _text(document.get("detail")) if document is not None else None
+            why = detail or f"it answered HTTP {answer.status_code}"
+            raise UnreachableError(f"cannot reach the API at {self.url}: {why}")
+        raise ApiError(answer.status_code, document)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _segment(job_id: str) -> str:
+    return quote(job_id, safe=":")
+
+
+def _read(answer: httpx.Response) -> Document | None:
+    text = answer.text
+    try:
+        value = json.loads(text, parse_float=Decimal)
+    except ValueError:
+        return None
+    return Document(text, value) if isinstance(value, dict) else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,81 @@
+"""Drives ministack's inner clocks and bounds what it would let grow. It never changes what a service answers."""
+
+import importlib
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+SWEEP_S = 0.25  # how often schedules are looked at; ministack's own 10 s would make every tick late
+WAKE_S = 0.1  # how often queues are looked at for messages whose delay has ended; ministack's own is 1 s
+TRIM_S = 30.0
+LOG_STREAMS = 300  # ministack opens one log stream an invocation
+METRIC_POINTS = 5_000
+WORKERS_A_CORE = 3  # processes of one function; each takes a second or so of CPU to start
+WAIT_FOR_WORKER_S = 20.0
+
+logger = logging.getLogger("duetime.tuning")
+
+
+def _ministack(name: str) -> Any:  # it has no types
+    return importlib.import_module(f"ministack.{name}")
+
+
+def start() -> None:
+    """Set the clocks; start the threads that wake the pollers and trim what grows. Call before the server starts."""
+    _ministack("services.scheduler")._SCHEDULE_TICK_INTERVAL = SWEEP_S
+    _ministack("services.eventbridge")._SCHEDULER_TICK_INTERVAL = SWEEP_S
+    _bound_workers(_ministack("services.lambda_svc"), _ministack("core.lambda_runtime"))
+    wake = _ministack("core.concurrency").esm_wake
+    _every(WAKE_S, wake.set, "duetime-wake")
+    _every(TRIM_S, _trim, "duetime-trim")
+
+
+def end_functions() -> None:
+    """End all function processes; what they were doing is taken up again after the next start."""
+    _ministack("core.lambda_runtime").reset()
+
+
+def _every(period_s: float, act: Callable[[], None], name: str) -> None:
+    def loop() -> None:
+        while True:
+            time.sleep(period_s)
+            try:
+                act()
+            except Exception:  # a clock must not stop because one beat failed
+                logger.exception("%s failed", name)
+
+    threading.Thread(target=loop, daemon=True, name=name).start()
+
+
+def _bound_workers(service: Any, runtime: Any) -> None:
+    """Let a call wait for a free process of its function instead of starting one more without end.
+
+    The wait is bounded: a function that calls itself holds the process that it waits for, and gets a new one after it.
+    """
+    unbounded = runtime.acquire_worker
+    most = WORKERS_A_CORE * (os.cpu_count() or 2)
+
+    def acquire(name: str, config: dict[str, object], code: bytes, **options: str) -> tuple[object, str]:
+        deadline = time.monotonic() + WAIT_FOR_WORKER_S
+        while True:
+            worker, reason = unbounded(name, config, code, max_concurrency=most, **options)
+            if worker is not None:
+                return worker, reason
+            if time.monotonic() > deadline:
+                worker, reason = unbounded(name, config, code, **options)
+                return worker, reason
+            time.sleep(0.01)
+
+    service.acquire_worker = acquire
+
+
+def _trim() -> None:
+    for group in list(_ministack("services.cloudwatch_logs")._log_groups._data.values()):
+        streams = group["streams"]
+        for name in list(streams)[:-LOG_STREAMS]:
+            streams.pop(name, None)
+    for points in list(_ministack("services.cloudwatch")._metrics._data.values()):
+        del points[:-METRIC_POINTS]
