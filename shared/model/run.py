@@ -65,4 +65,5 @@ class Result:
 
     outcome: Outcome
     result: str | None = None  # one JSON text, for succeeded
-    error: str | None = None  # for the others
+    error: str | None = None  # for the others; at most 512 bytes of UTF-8
+    note: str | None = None  # why a succeeded attempt has no result although its target returned something

@@ -1,0 +1,41 @@
+"""Handlers to try the scheduler with. They never touch anything outside their own process."""
+
+import os
+import signal
+import time
+
+from handlers import Run, handler
+
+
+@handler("demo.echo")
+def echo(payload: object, run: Run) -> object:
+    """Return the payload."""
+    return payload
+
+
+@handler("demo.sleep")
+def sleep(payload: dict[str, float], run: Run) -> dict[str, float]:
+    """Sleep for `s` seconds: `{"s": 1.5}`."""
+    time.sleep(payload["s"])
+    return {"slept_s": payload["s"]}
+
+
+@handler("demo.fail")
+def fail(payload: dict[str, str] | None, run: Run) -> None:
+    """Raise, with the text of `message` if there is one: `{"message": "no such customer"}`."""
+    raise RuntimeError((payload or {}).get("message", "demo.fail was told to fail"))
+
+
+@handler("demo.crash")
+def crash(payload: dict[str, int | str] | None, run: Run) -> dict[str, int]:
+    """End the whole process in the first `attempts` attempts (1 unless told): with exit code 1, or by `signal`.
+
+    `{"attempts": 2, "signal": "SIGSEGV"}` crashes twice and then succeeds.
+    """
+    told = payload or {}
+    if run.attempt <= int(told.get("attempts", 1)):
+        if "signal" in told:
+            os.kill(os.getpid(), signal.Signals[str(told["signal"])])
+            time.sleep(60)  # the signal arrives at its own time
+        os._exit(1)
+    return {"attempt": run.attempt}

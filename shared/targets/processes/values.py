@@ -1,0 +1,84 @@
+"""JSON text → what a handler gets; what it returns → JSON text. It never loses a digit that the handler left alone."""
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import NoReturn, Self
+
+import simplejson
+
+MAX_RESULT_BYTES = 16 * 1024  # of UTF-8; a run's item has to stay small
+
+
+class JsonFloat(float):
+    """A number with a fraction or an exponent: a float that remembers how it was written.
+
+    `str()` gives the number as it was in the payload, so `Decimal(str(x))` is exact; arithmetic gives plain floats.
+    """
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> Self:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
+        return type(self), (self.text,)
+
+
+class UnfitResultError(Exception):
+    """What the handler returned cannot be kept as the run's result; the text says why."""
+
+
+def parse(text: str) -> object:
+    """The payload as a handler gets it. Raises ValueError for what is not JSON."""
+    return json.loads(text, parse_float=JsonFloat, parse_constant=_no_constant)
+
+
+def dump(value: object) -> str:
+    """`value` as strict JSON text of at most MAX_RESULT_BYTES. Raises UnfitResultError for what cannot be that."""
+    try:
+        text = simplejson.dumps(
+            _with_digits(value), use_decimal=True, ensure_ascii=False, encoding=None, separators=(",", ":")
+        )
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise UnfitResultError("the returned value holds half of a surrogate pair, which is no text") from None
+    except (TypeError, ValueError, RecursionError, MemoryError, OverflowError) as error:
+        raise UnfitResultError(f"the returned value is not JSON: {error or type(error).__name__}") from None
+    if size > MAX_RESULT_BYTES:
+        raise UnfitResultError(f"the returned value takes {size} bytes as JSON; at most {MAX_RESULT_BYTES} are kept")
+    try:
+        json.loads(text, parse_constant=_no_constant, object_pairs_hook=_distinct)
+    except (ValueError, RecursionError) as error:
+        raise UnfitResultError(f"the returned value is not JSON: {error}") from None
+    return text
+
+
+def _with_digits(value: object) -> object:
+    """The same value with each JsonFloat as the decimal it was written as."""
+    if isinstance(value, JsonFloat):
+        return Decimal(value.text)
+    if type(value) is dict:
+        return {key: _with_digits(item) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return [_with_digits(item) for item in value]  # type: ignore[attr-defined]
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _distinct(pairs: list[tuple[str, object]]) -> Mapping[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("two keys of an object are the same text")
+    return found
