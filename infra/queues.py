@@ -1,0 +1,36 @@
+"""The job queue and its dead-letter queue. They never lose a message in silence: 14 days, then redrive."""
+
+from aws_cdk import Duration
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from infra.options import Options
+
+# AWS advises six times the function's timeout, so that a throttled batch is not seen twice while it waits.
+VISIBILITY_FACTOR = 6
+# Attempts are counted in the store; this is only the net for an executor that cannot even start.
+MAX_RECEIVES = 100
+RETENTION = Duration.days(14)
+
+
+class Queues(Construct):
+    """`jobs` carries claimed occurrences to the executor; `dead_letters` keeps what needs a person."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, options: Options) -> None:
+        super().__init__(scope, construct_id)
+        self.dead_letters = sqs.Queue(
+            self,
+            "DeadLetters",
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            retention_period=RETENTION,
+        )
+        self.jobs = sqs.Queue(
+            self,
+            "Jobs",
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            retention_period=RETENTION,
+            visibility_timeout=Duration.seconds(VISIBILITY_FACTOR * options.executor_timeout_s),
+            dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=MAX_RECEIVES),
+        )
