@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from types import TracebackType
 from typing import Self, TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import httpx
 
@@ -104,7 +104,7 @@ class Client:
         region = region_of(url)
         auth = SignedAuth(region) if (sign if sign is not None else region is not None) else None
         self.url = url.rstrip("/")
-        self._http = httpx.Client(auth=auth, timeout=timeout_s, transport=transport, trust_env=region is not None)
+        self._http = httpx.Client(auth=auth, timeout=timeout_s, transport=transport, trust_env=not _is_loopback(url))
 
     def submit(self, submission: Submission, *, idempotency_key: str | None = None) -> Document:
         """Submit a job; answers the job as created."""
@@ -165,6 +165,11 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _is_loopback(url: str) -> bool:
+    """A proxy has nothing to do with this machine's own addresses."""
+    return (urlsplit(url).hostname or "") in {"127.0.0.1", "localhost", "::1"}
 
 
 def _segment(job_id: str) -> str:

@@ -14,12 +14,14 @@ import signal
 import socket
 import sys
 import threading
+import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 HOST = "127.0.0.1"
 EXIT_IN_USE = 3  # the state directory or the port belongs to another process
+PREDECESSOR_S = 20  # an emulator whose parent was killed may still be saving its state
 GRACE_S = 1.0  # how long open connections may finish at the end
 
 
@@ -67,12 +69,16 @@ def _lock(state_dir: Path) -> int:
     """Hold the state directory for this process's life. Two emulators on one state would overwrite each other's."""
     state_dir.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(state_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        print(f"another emulator runs on the state directory {state_dir}", file=sys.stderr)
-        raise SystemExit(EXIT_IN_USE) from None
-    return descriptor
+    deadline = time.monotonic() + PREDECESSOR_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return descriptor
+        except OSError:
+            if time.monotonic() > deadline:
+                print(f"another emulator runs on the state directory {state_dir}", file=sys.stderr)
+                raise SystemExit(EXIT_IN_USE) from None
+            time.sleep(0.1)
 
 
 def _check_port(port: int) -> None:
