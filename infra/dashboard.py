@@ -106,6 +106,6 @@ def _store_row(watched: Watched, options: Options) -> list[cloudwatch.IWidget]:
             watched.table.metric_consumed_write_capacity_units(period=MINUTE, statistic="Sum"),
             watched.table.metric_consumed_read_capacity_units(period=MINUTE, statistic="Sum"),
         ),
-        _graph("Throttled requests", throttles(watched.table)),
+        _graph("Throttled requests", *throttles(watched.table).values()),
         _graph("Audit findings", audit_findings(options), right=[watched.audit.metric_duration(period=MINUTE)]),
     ]
