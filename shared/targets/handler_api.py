@@ -4,6 +4,7 @@ User code imports these names from `handlers`, which hands them on.
 """
 
 import inspect
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ class Run:
     attempt: int  # 1 to max_attempts
     max_attempts: int
     idempotency_key: str  # the same in every attempt of this run, different in every other run
-    deadline: float  # on time.monotonic(), in seconds
+    deadline: float = math.inf  # on time.monotonic(), in seconds
 
     def remaining_s(self) -> float:
         """Seconds until the attempt is ended by its timeout; 0.0 at the end."""

@@ -94,10 +94,11 @@ def _call(frame: bytes, unloaded: Mapping[str, str]) -> Outlook:
 
 
 def _unknown(name: str, unloaded: Mapping[str, str]) -> str:
+    known = ", ".join(sorted(registered())) or "none"
     if unloaded:
         failures = "; ".join(f"{module}: {error}" for module, error in unloaded.items())
-        return cut(f"handler {name!r} is not loaded; could not be imported: {failures}")
-    return cut(f"handler {name!r} is not known; known: {', '.join(sorted(registered())) or 'none'}")
+        return cut(f"handler {name!r} is not loaded; could not be imported: {failures}; known: {known}")
+    return cut(f"handler {name!r} is not known; known: {known}")
 
 
 def _flush() -> None:

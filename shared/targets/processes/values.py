@@ -11,7 +11,7 @@ MAX_RESULT_BYTES = 16 * 1024  # of UTF-8; a run's item has to stay small
 
 
 class JsonFloat(float):
-    """A number with a fraction or an exponent: a float that remembers how it was written.
+    """A number such as 30.40, that Python would write in another way: a float that remembers how it was written.
 
     `str()` gives the number as it was in the payload, so `Decimal(str(x))` is exact; arithmetic gives plain floats.
     """
@@ -39,7 +39,7 @@ class UnfitResultError(Exception):
 
 def parse(text: str) -> object:
     """The payload as a handler gets it. Raises ValueError for what is not JSON."""
-    return json.loads(text, parse_float=JsonFloat, parse_constant=_no_constant)
+    return json.loads(text, parse_float=_number, parse_constant=_no_constant)
 
 
 def dump(value: object) -> str:
@@ -71,6 +71,12 @@ def _with_digits(value: object) -> object:
     if type(value) in (list, tuple):
         return [_with_digits(item) for item in value]  # type: ignore[attr-defined]
     return value
+
+
+def _number(text: str) -> float:
+    """A plain float wherever Python writes it just as the payload does."""
+    number = float(text)
+    return number if repr(number) == text else JsonFloat(text)
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -23,14 +23,15 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import NoReturn
 
 from shared.targets.names import HandlerSourceError, handler_modules
 from shared.targets.processes import kernel
 from shared.targets.processes.attempt import BOARD_BYTES, read_board, run_attempt
+from shared.targets.processes.conversation import LENGTH_BYTES
 from shared.targets.processes.texts import describe
 
-LENGTH_BYTES = 4
 _CHUNK = 1 << 20
 
 
@@ -46,8 +47,8 @@ def main(control_fd: int, directory: str, skip: Mapping[str, str]) -> NoReturn:
     gc.collect()
     gc.freeze()  # keeps the children from copying pages just to count references
     zygote = Zygote(control, unloaded)
+    fcntl.fcntl(control, fcntl.F_SETFL, os.O_NONBLOCK)  # and without a signal: the loop looks at it now
     _say(control, {"ready": True})
-    fcntl.fcntl(control, fcntl.F_SETFL, os.O_NONBLOCK)
     zygote.serve()
 
 
@@ -65,13 +66,19 @@ def load(directory: Path, skip: Mapping[str, str], announce: Callable[[str], Non
             continue
         announce(name)
         try:
-            importlib.import_module(name)
+            _check_place(name, importlib.import_module(name), modules[name])
         except BaseException as error:  # noqa: BLE001  also sys.exit at import: the other modules still work
             traceback.print_exc()
             failed[name] = describe(error)
             if name == directory.name:
                 break  # its modules cannot be imported either, for the same reason
     return failed
+
+
+def _check_place(name: str, module: ModuleType, path: Path) -> None:
+    found = module.__file__
+    if found is None or not os.path.samefile(found, path):
+        raise ImportError(f"{name} was imported from {found}, not from {path}: another package has the same name")
 
 
 def _end_with(control: socket.socket) -> None:
@@ -177,22 +184,34 @@ class Zygote:
 
     def _fork(self, attempt: _Attempt, frame: bytes) -> None:
         attempt.received.clear()
-        attempt.board = mmap.mmap(-1, BOARD_BYTES)
         zygote = os.getpid()
-        pid = os.fork()
+        try:
+            attempt.board = mmap.mmap(-1, BOARD_BYTES)
+            pid = os.fork()
+        except OSError as error:  # no memory, or too many processes: this attempt's bad luck, not everybody's end
+            board = json.dumps(["lost", None, f"no process could be started: {describe(error)}", None, False])
+            self._answer(attempt, b'{"exit": 0, "board": %s}\n' % board.encode())
+            self._forget(attempt)
+            return
         if pid == 0:
-            kernel.end_with_parent()
-            if os.getppid() != zygote:
-                os._exit(0)
-            os.setpgid(0, 0)
-            for connection in (self._control, self._woken, self._waker, *(a.connection for a in self._by_fd.values())):
-                connection.close()
-            run_attempt(frame, attempt.board, self._unloaded)
+            self._be_child(zygote, frame, attempt.board)
         with contextlib.suppress(OSError):  # the child may have done it, or may be gone
             os.setpgid(pid, pid)
         attempt.pid = pid
         self._by_pid[pid] = attempt
         self._answer(attempt, b'{"pid": %d}\n' % pid)
+
+    def _be_child(self, zygote: int, frame: bytes, board: mmap.mmap) -> NoReturn:
+        try:
+            kernel.end_with_parent()
+            if os.getppid() != zygote:  # it ended before the line above could hold
+                os._exit(0)
+            os.setpgid(0, 0)
+            for connection in (self._control, self._woken, self._waker, *(a.connection for a in self._by_fd.values())):
+                connection.close()
+            run_attempt(frame, board, self._unloaded)
+        finally:
+            os._exit(70)
 
     def _reap(self) -> None:
         with contextlib.suppress(BlockingIOError):
