@@ -41,10 +41,10 @@ class Observer:
     """Sees every call while it is added. A raised exception goes to the caller as if the service had raised it."""
 
     def on_request(self, call: Call) -> None:
-        """Before anything is sent."""
+        """Before botocore checks the parameters; they may be changed here."""
 
     def answer(self, call: Call) -> dict[str, Any] | None:
-        """An answer in place of the service's, or None."""
+        """Just before it is sent: an answer in place of the service's, or None."""
         return None
 
     def on_answer(self, call: Call) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support import aws_rules
 from tests.support.aws import Aws, all_items
 
 CLAIM = (
@@ -101,7 +102,8 @@ def test_a_sum_reads_the_item_as_it_was(aws: Aws) -> None:
 def test_a_bad_statement_fails_alone(aws: Aws, statement: str) -> None:
     job(aws, "job#a")
     bad = {"Statement": statement.format(table=aws.table), "Parameters": [{"S": "x"}, {"S": "job#a"}, {"S": "job"}]}
-    answers = run(aws, bad, claim(aws, "job#a", 1))
+    with aws_rules.off():
+        answers = run(aws, bad, claim(aws, "job#a", 1))
     assert answers[0]["Error"]["Code"] == "ValidationError"
     assert "Error" not in answers[1]
 
