@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import TYPE_CHECKING
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from shared.clock import Clock
 from shared.model.errors import DuetimeError
 from shared.model.instants import from_text, to_text
@@ -66,7 +68,10 @@ class JobQueue:
         for attempt in range(SEND_TRIES):
             if attempt:
                 self.pause(0.05 * 4**attempt)
-            answer = self.client.send_message_batch(QueueUrl=self.url, Entries=list(self._entries(left)))
+            try:
+                answer = self.client.send_message_batch(QueueUrl=self.url, Entries=list(self._entries(left)))
+            except (ClientError, BotoCoreError) as error:
+                raise SendError(f"SQS did not take {len(left)} messages: {error}") from error
             # An entry in neither list of the answer counts as not taken.
             for taken in answer.get("Successful", []):
                 left.pop(int(taken["Id"]), None)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from shared.model.errors import DuetimeError
-from shared.model.job import Due
+from shared.model.job import Due, Schedule
 from shared.rules.schedules import count_slots, latest_slot, next_slot, slots
 
 MAX_OCCURRENCES = 1000  # of one claim; what is due beyond them is claimed next
@@ -12,7 +12,7 @@ MISSED_AFTER_S = 60  # later than this when it is claimed, an occurrence of a re
 COUNT_LIMIT = 100_000  # a longer missed span is given as this many
 CATCH_UP = "catch_up"
 
-_TICK = timedelta(microseconds=1)
+_INSTANT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +64,11 @@ def plan(job: Due, now: datetime, horizon_s: int) -> Plan:
     return Plan(occurrences=taken, next_due_at=_next(job, last, count), runs_claimed=count)
 
 
+def is_slot(schedule: Schedule, job_id: str, moment: datetime) -> bool:
+    """Whether `moment` is one of the schedule's occurrences."""
+    return next_slot(schedule, job_id, moment - _INSTANT) == moment
+
+
 def _next(job: Due, last: datetime, runs_claimed: int) -> datetime | None:
     if job.schedule.max_runs is not None and runs_claimed >= job.schedule.max_runs:
         return None
@@ -83,7 +88,7 @@ def _missed(job: Due, now: datetime) -> tuple[tuple[Occurrence, ...], list[datet
         return (_span(job, latest),), []
     if latest == job.due_at:
         return (), [latest]
-    before = latest_slot(job.schedule, job.job_id, job.due_at, latest - _TICK) or job.due_at
+    before = latest_slot(job.schedule, job.job_id, job.due_at, latest - _INSTANT) or job.due_at
     return (_span(job, before),), [latest]
 
 

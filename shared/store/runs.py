@@ -198,6 +198,20 @@ class Runs:
                 break
         return found[:limit]
 
+    def between(self, job_id: str, first: datetime, last: datetime) -> list[Run]:
+        """The runs scheduled from `first` to `last`, both included, and the one before them (it may stand for a span)."""
+        bounds = {
+            ":pk": text(keys.job_pk(job_id)),
+            ":first": text(keys.run_sk(first)),
+            ":last": text(keys.run_sk(last)),
+        }
+        found = [
+            run_of(item)
+            for items, _ in self.table.query("#pk = :pk AND #sk BETWEEN :first AND :last", bounds)
+            for item in items
+        ]
+        return self.newest(job_id, 1, before=first) + found
+
     def open(self, job_id: str, pages: int) -> list[Run]:
         """The runs that are not over, in the newest `pages` pages of 1 MB."""
         values = {":running": text(RunStatus.RUNNING), ":failed": text(RunStatus.FAILED)}

@@ -1,0 +1,248 @@
+"""One attempt of one run: start → read the job → call the target → write its end. It never touches the queue of jobs."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from shared.clock import Clock
+from shared.flows.dead_letter import dead_letter_text
+from shared.model.call import Call
+from shared.model.errors import LeaseLostError
+from shared.model.job import Job, JobStatus
+from shared.model.message import Message
+from shared.model.run import Attempt, Outcome, Result, Run
+from shared.queue import DeadLetterQueue
+from shared.rules.lease import LEASE_MARGIN_S
+from shared.rules.retry import backoff_s, is_last
+from shared.store.jobs import Jobs
+from shared.store.run_records import RunRecord
+from shared.store.runs import CancelRequestedError, Runs, closed, earlier_closed
+from shared.targets.target import TargetCaller
+
+CANCELLED = "cancelled"
+EXPIRED = "expired"
+PAUSED = "paused"
+RESCHEDULED = "rescheduled"
+
+
+class VoidStartError(Exception):
+    """The start must be taken back: the job is gone, cancelled, paused, of another revision, or too late."""
+
+    def __init__(self, job: Job | None, reason: str) -> None:
+        super().__init__(reason)
+        self.job = job
+        self.reason = reason
+
+
+class AttemptFailedError(Exception):
+    """The attempt did not succeed; `result` None: it was one too many, and its target was not called."""
+
+    def __init__(self, job: Job, result: Result | None) -> None:
+        super().__init__(result.error if result else "no attempt is left")
+        self.job = job
+        self.result = result
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How the handling of a message ended.
+
+    `done`: the message has served its purpose. Else it comes back, after `back_s` seconds (None: by itself).
+    `outcome` and `late_s` (start less scheduled time, first attempts only) are for the metrics.
+    """
+
+    done: bool
+    back_s: float | None = None
+    outcome: str | None = None
+    late_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What attempts are made with."""
+
+    jobs: Jobs
+    runs: Runs
+    dead_letters: DeadLetterQueue
+    targets: TargetCaller
+    clock: Clock
+    fraction: Callable[[], float]  # 0 to 1, a new one at each call: the jitter of a backoff
+    worker_id: str
+    problem: Callable[[Exception], None]  # reports an AWS error that was got round
+
+
+@dataclass(slots=True)
+class AttemptFlow:
+    """The attempt that message `message` asks for."""
+
+    workshop: Workshop
+    message: Message
+    stop: threading.Event = field(default_factory=threading.Event)
+    run: Run | None = None  # while it is going on
+    lease_expires_at: datetime | None = None
+    may_take_until: datetime | None = None  # when the target's own timeout will have ended it
+    late_s: float | None = None  # start less scheduled time, of a first attempt
+    _retry_at: datetime | None = None
+
+    def make(self) -> Ended:
+        """Make it. Never raises for what goes wrong in the target or for a lost lease; AWS errors come through."""
+        if self.message.skip is not None:
+            self.workshop.runs.record_skip(self.message, self.message.skip, self.workshop.clock.now())
+            return Ended(done=True, outcome="skipped")
+        record = RunRecord(self.message, self._start, self._succeed, self._undo)
+        try:
+            result = record.run_once(self._effect)
+        except VoidStartError as void:
+            return Ended(done=True, outcome=void.reason)
+        except AttemptFailedError as failed:
+            return self._ended(failed)
+        except LeaseLostError:
+            # Whoever has the run now needs the message: it is not acknowledged and not moved.
+            return Ended(done=False, outcome="lease_lost")
+        finally:
+            self.run = None
+        if record.refused is not None:
+            return self._refused(record.refused)
+        return Ended(done=True, outcome=result.outcome if result else None, late_s=self.late_s)
+
+    def renew(self, lease_s: float) -> None:
+        """Move the lease on, if the target may run past it. A lease that was taken over stops the attempt."""
+        run, lease, until = self.run, self.lease_expires_at, self.may_take_until
+        if run is None or lease is None or until is None or until + timedelta(seconds=LEASE_MARGIN_S) <= lease:
+            return
+        now = self.workshop.clock.now()
+        try:
+            self.workshop.runs.renew(run, now + timedelta(seconds=lease_s))
+            self.lease_expires_at = now + timedelta(seconds=lease_s)
+        except LeaseLostError:
+            self.stop.set()
+        except Exception:
+            if self.workshop.clock.now() >= lease:  # somebody else may start now, so this one must end
+                self.stop.set()
+            raise
+
+    def _start(self) -> Run:
+        now = self.workshop.clock.now()
+        self.run = self.workshop.runs.start(self.message, self.workshop.worker_id, now)
+        self.lease_expires_at = self.run.lease_expires_at
+        if self.run.attempt == 1:
+            self.late_s = (now - self.run.scheduled_for).total_seconds()
+        return self.run
+
+    def _effect(self) -> Result:
+        """Read the job, only now that the run is written (the order that I5 needs), and call its target."""
+        run = self._running()
+        job = self.workshop.jobs.get(self.message.job_id)
+        now = self.workshop.clock.now()
+        if job is None:
+            raise VoidStartError(None, CANCELLED)
+        if job.status is not JobStatus.SCHEDULED or job.revision != self.message.revision:
+            raise VoidStartError(job, _void_reason(job))
+        if run.attempt > job.spec.retry.max_attempts:
+            raise AttemptFailedError(job, None)
+        if _is_expired(job, run, now):
+            raise VoidStartError(job, EXPIRED)
+        self.may_take_until = now + timedelta(seconds=job.spec.timeout_s)
+        result = self.workshop.targets.call(
+            Call(
+                job_id=job.job_id,
+                scheduled_for=run.scheduled_for,
+                attempt=run.attempt,
+                max_attempts=job.spec.retry.max_attempts,
+                target=job.spec.target,
+                payload=job.spec.payload,
+                timeout_s=job.spec.timeout_s,
+            ),
+            self.stop,
+        )
+        if self.stop.is_set():
+            raise LeaseLostError("the lease was lost while the target ran")
+        if result.outcome is not Outcome.SUCCEEDED:
+            raise AttemptFailedError(job, result)
+        return result
+
+    def _succeed(self, result: Result) -> None:
+        self.workshop.runs.succeed(self._running(), result.result, result.note, self.workshop.clock.now())
+
+    def _undo(self, why: Exception) -> None:
+        if isinstance(why, VoidStartError):
+            self._withdraw(why)
+        elif isinstance(why, AttemptFailedError):
+            self._fail(why)
+
+    def _withdraw(self, void: VoidStartError) -> None:
+        """Take the start back: forget it if the occurrence may come again, else record why it never ran (I1)."""
+        run, runs, now = self._running(), self.workshop.runs, self.workshop.clock.now()
+        try:
+            if run.attempt > 1:
+                runs.cancel(run, earlier_closed(run), void.reason, now)
+            elif void.reason != EXPIRED and _may_come_again(void.job, run.scheduled_for):
+                runs.forget_start(run)
+            else:
+                runs.skip_started(run, void.reason, now)
+        except CancelRequestedError:
+            runs.cancel(run, (), CANCELLED, now)
+
+    def _fail(self, failed: AttemptFailedError) -> None:
+        run, runs, now = self._running(), self.workshop.runs, self.workshop.clock.now()
+        job, result = failed.job, failed.result
+        attempts = closed(run, result.outcome, result.error, now) if result else earlier_closed(run)
+        retry = job.spec.retry
+        try:
+            if result is None or is_last(retry, run.attempt):
+                self._exhaust(job, run, attempts, now)
+            else:
+                wait_s = backoff_s(retry, run.attempt, self.workshop.fraction())
+                self._retry_at = now + timedelta(seconds=wait_s)
+                runs.fail(run, attempts, self._retry_at, now)
+        except CancelRequestedError:
+            self._retry_at = None
+            runs.cancel(run, attempts, CANCELLED, now)
+
+    def _exhaust(self, job: Job, run: Run, attempts: tuple[Attempt, ...], now: datetime) -> None:
+        """Dead-letter queue first, then the mark: a crash in between can put it there twice, never not at all."""
+        there = self.workshop.runs.get(run.job_id, run.scheduled_for)
+        if there is None or there.attempt != run.attempt:
+            raise LeaseLostError("the run was taken over")
+        if there.cancel_requested:
+            raise CancelRequestedError
+        self.workshop.dead_letters.send(dead_letter_text(job, run, attempts))
+        self.workshop.runs.exhaust(run, attempts, now)
+
+    def _ended(self, failed: AttemptFailedError) -> Ended:
+        outcome = failed.result.outcome if failed.result else Outcome.LOST
+        if self._retry_at is None:
+            return Ended(done=True, outcome=outcome, late_s=self.late_s)
+        wait = self._retry_at - self.workshop.clock.now()
+        return Ended(done=False, back_s=wait.total_seconds(), outcome=outcome, late_s=self.late_s)
+
+    def _refused(self, there: Run) -> Ended:
+        """The run is over: nothing to do. It is going on or waits for its retry: come back then, no attempt used."""
+        until = there.lease_expires_at or there.retry_at
+        if until is None:
+            return Ended(done=True, outcome="duplicate")
+        # A moment more than the lease: at its very end it still holds.
+        wait = until - self.workshop.clock.now() + timedelta(seconds=1)
+        return Ended(done=False, back_s=max(1.0, wait.total_seconds()), outcome="put_back")
+
+    def _running(self) -> Run:
+        if self.run is None:
+            raise LeaseLostError("no attempt is going on")
+        return self.run
+
+
+def _void_reason(job: Job) -> str:
+    if job.status is JobStatus.CANCELLED:
+        return CANCELLED
+    return PAUSED if job.status is JobStatus.PAUSED else RESCHEDULED
+
+
+def _may_come_again(job: Job | None, scheduled_for: datetime) -> bool:
+    """Whether the job's present schedule may still bring this occurrence: it counts from the last change of when."""
+    return job is None or job.changed_at < scheduled_for or job.spec.schedule.run_at == scheduled_for
+
+
+def _is_expired(job: Job, run: Run, now: datetime) -> bool:
+    deadline_s = job.spec.deadline_s
+    return deadline_s is not None and run.attempt == 1 and now > run.scheduled_for + timedelta(seconds=deadline_s)

@@ -1,0 +1,122 @@
+"""One batch of claims: journal page → conditional claims → sends → settle the page. It never asks what is due (tick does)."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from shared.clock import Clock
+from shared.model.job import Due
+from shared.model.message import Message
+from shared.queue import JobQueue
+from shared.rules.lease import first_lease_s
+from shared.rules.plan import Plan
+from shared.store.jobs import STATEMENTS, Claim, ClaimOutcome, Jobs
+from shared.store.journal import Journal, Page
+
+PAGE_CLAIMS = 100  # jobs of one journal page
+PAGE_OCCURRENCES = 2000  # and occurrences, so that the page stays far below an item's limit
+CLAIM_TRIES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What became of a batch: jobs won, jobs lost (normal), occurrences sent, and jobs left for later (throttled)."""
+
+    won: int = 0
+    lost: int = 0
+    sent: int = 0
+    left: int = 0
+
+    def __add__(self, other: "Claimed") -> "Claimed":
+        return Claimed(self.won + other.won, self.lost + other.lost, self.sent + other.sent, self.left + other.left)
+
+
+@dataclass(frozen=True, slots=True)
+class Claimer:
+    """Makes batches of claims true, in the order that lets no crash lose one (invariant I6)."""
+
+    jobs: Jobs
+    journal: Journal
+    queue: JobQueue
+    clock: Clock
+
+    def run(self, shard: int, fence: int, page: str, claims: Sequence[Claim]) -> Claimed:
+        """Claim and send one page of jobs of `shard`; all of `claims` are of different jobs.
+
+        Raises SendError, with the page left in the journal: recovery sends what was claimed.
+        """
+        messages = {claim.due.job_id: messages_of(claim.due, claim.plan, fence) for claim in claims}
+        written = Page(
+            shard=shard,
+            name=page,
+            written_at=self.clock.now(),
+            messages=tuple(_all(messages[c.due.job_id] for c in claims)),
+        )
+        self.journal.write(written)
+        won, lost, left = self._claim(claims, fence)
+        sends = list(_all(messages[claim.due.job_id] for claim in won))
+        self.queue.send(sends)
+        self.journal.settle(written)
+        return Claimed(won=len(won), lost=lost, sent=len(sends), left=left)
+
+    def _claim(self, claims: Sequence[Claim], fence: int) -> tuple[list[Claim], int, int]:
+        """The claims won, and how many were lost or are left after several throttled tries."""
+        won: list[Claim] = []
+        lost = 0
+        todo = list(claims)
+        for attempt in range(CLAIM_TRIES):
+            if not todo:
+                break
+            if attempt:
+                self.queue.pause(0.05 * 4**attempt)
+            again: list[Claim] = []
+            for start in range(0, len(todo), STATEMENTS):
+                batch = todo[start : start + STATEMENTS]
+                outcomes = self.jobs.claim(batch, fence, self.clock.now())
+                for claim, outcome in zip(batch, outcomes, strict=True):
+                    if outcome is ClaimOutcome.WON:
+                        won.append(claim)
+                    elif outcome is ClaimOutcome.LOST:
+                        lost += 1
+                    else:
+                        again.append(claim)
+            todo = again
+        return won, lost, len(todo)
+
+
+def messages_of(due: Due, plan: Plan, fence: int) -> tuple[Message, ...]:
+    """The messages that a claim sends, one an occurrence."""
+    lease_s = first_lease_s(due.timeout_s)
+    return tuple(
+        Message(
+            job_id=due.job_id,
+            scheduled_for=occurrence.scheduled_for,
+            revision=due.revision,
+            fence=fence,
+            lease_s=lease_s,
+            skip=occurrence.skip,
+            missed=occurrence.missed,
+            missed_until=occurrence.missed_until,
+        )
+        for occurrence in plan.occurrences
+    )
+
+
+def pages(claims: Iterable[Claim]) -> Iterator[list[Claim]]:
+    """Cut claims into journal pages; a job stands in a page once (the index may show it twice while it moves)."""
+    page: dict[str, Claim] = {}
+    occurrences = 0
+    for claim in claims:
+        count = len(claim.plan.occurrences)
+        full = len(page) >= PAGE_CLAIMS or occurrences + count > PAGE_OCCURRENCES
+        if page and (full or claim.due.job_id in page):
+            yield list(page.values())
+            page, occurrences = {}, 0
+        page[claim.due.job_id] = claim
+        occurrences += count
+    if page:
+        yield list(page.values())
+
+
+def _all(groups: Iterable[tuple[Message, ...]]) -> Iterator[Message]:
+    for group in groups:
+        yield from group

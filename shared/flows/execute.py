@@ -1,0 +1,128 @@
+"""A batch of messages: each run at once and side by side, kept by leases, and put back or acknowledged. It claims nothing."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from shared.flows.attempt import AttemptFlow, Ended, Workshop
+from shared.flows.dead_letter import unreadable_text
+from shared.model.message import Message
+from shared.queue import BadMessageError, JobQueue, message_of
+from shared.rules.lease import LEASE_MARGIN_S, LEASE_MAX_S
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message as SQS handed it over."""
+
+    message_id: str
+    receipt: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """What became of one received message; `error` is set where something went wrong around its attempt."""
+
+    received: Received
+    message: Message | None
+    ended: Ended
+    error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteFlow:
+    """Runs batches. `pool` holds at least 10 threads; leases are renewed every `renew_every_s`."""
+
+    queue: JobQueue
+    workshop: Workshop
+    pool: Executor
+    renew_every_s: float
+
+    def run(self, batch: Sequence[Received]) -> list[Handled]:
+        """Handle every message of `batch` (at most 10). Those not `done` must be reported to Lambda as failed."""
+        handled: list[Handled] = []
+        due: list[tuple[Received, Message]] = []
+        now = self.workshop.clock.now()
+        for received in batch:
+            try:
+                message = message_of(received.body)
+            except BadMessageError as error:
+                handled.append(self._unreadable(received, error))
+                continue
+            wait_s = (message.scheduled_for - now).total_seconds()
+            if wait_s > 0:  # clocks differ a little: never early (I3)
+                handled.append(Handled(received, message, Ended(done=False, back_s=wait_s, outcome="early")))
+            else:
+                due.append((received, message))
+        self._hide([(received.receipt, message.lease_s) for received, message in due])
+        handled += self._attempts(due)
+        self._put_back(handled)
+        return handled
+
+    def _attempts(self, due: Sequence[tuple[Received, Message]]) -> list[Handled]:
+        flows = [(received, AttemptFlow(self.workshop, message)) for received, message in due]
+        with self._renewing([(received.receipt, flow) for received, flow in flows]):
+            futures = [(received, flow, self.pool.submit(flow.make)) for received, flow in flows]
+            return [_handled(received, flow.message, future) for received, flow, future in futures]
+
+    @contextmanager
+    def _renewing(self, held: Sequence[tuple[str, AttemptFlow]]) -> Iterator[None]:
+        """While the batch is at work: renew the leases of long attempts, and keep all its messages hidden."""
+        keeper = _Keeper(held, self._hide, self.renew_every_s)
+        thread = threading.Thread(target=keeper.keep, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            keeper.over.set()
+            thread.join()
+
+    def _put_back(self, handled: Sequence[Handled]) -> None:
+        backs = [(one.received.receipt, one.ended.back_s) for one in handled if one.ended.back_s is not None]
+        self._hide(backs)
+
+    def _hide(self, receipts: Sequence[tuple[str, float]]) -> None:
+        # A message whose hiding fails comes back at the queue's own visibility: later than it could, never lost.
+        try:
+            self.queue.hide(receipts)
+        except (ClientError, BotoCoreError) as error:
+            self.workshop.problem(error)
+
+    def _unreadable(self, received: Received, error: BadMessageError) -> Handled:
+        """Not one of our messages: kept in the dead-letter queue at once, so that it holds up nobody."""
+        try:
+            self.workshop.dead_letters.send(unreadable_text(received.body, str(error)))
+        except (ClientError, BotoCoreError) as refused:
+            return Handled(received, None, Ended(done=False, outcome="unreadable"), refused)
+        return Handled(received, None, Ended(done=True, outcome="unreadable"), error)
+
+
+@dataclass(slots=True)
+class _Keeper:
+    held: Sequence[tuple[str, AttemptFlow]]
+    hide: Callable[[Sequence[tuple[str, float]]], None]
+    every_s: float
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def keep(self) -> None:
+        lease_s = LEASE_MAX_S + LEASE_MARGIN_S
+        while not self.over.wait(self.every_s):
+            for _, flow in self.held:
+                try:
+                    flow.renew(lease_s)
+                except (ClientError, BotoCoreError) as error:
+                    flow.workshop.problem(error)
+            self.hide([(receipt, lease_s) for receipt, _ in self.held])
+
+
+def _handled(received: Received, message: Message, future: "Future[Ended]") -> Handled:
+    """One message's end; an unforeseen error is its own alone, and it comes back when its lease is over."""
+    try:
+        return Handled(received, message, future.result())
+    except Exception as error:  # noqa: BLE001 - the other nine messages must not suffer
+        return Handled(received, message, Ended(done=False, outcome="error"), error)

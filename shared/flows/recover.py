@@ -1,0 +1,65 @@
+"""Recovery of the journal: what was claimed and perhaps never sent is sent again. It never claims."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from shared.model.job import Job
+from shared.model.message import Message
+from shared.queue import JobQueue
+from shared.rules.lifecycle import is_over
+from shared.rules.plan import is_slot
+from shared.store.jobs import Jobs
+from shared.store.journal import Journal
+from shared.store.runs import Runs
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """Reads the old pages of a shard and makes their sends certain."""
+
+    jobs: Jobs
+    runs: Runs
+    journal: Journal
+    queue: JobQueue
+
+    def run(self, shard: int, now: datetime) -> int:
+        """Recover all pages of `shard` whose writer is done or dead; the number of messages sent again."""
+        sent = 0
+        for page in self.journal.old_pages(shard, now):
+            again = self.unsent(page.messages)
+            # Sending and removing are two calls: a crash between them only sends again, and a start stops the duplicate.
+            self.queue.send(again)
+            self.journal.settle(page)
+            sent += len(again)
+        return sent
+
+    def unsent(self, messages: Iterable[Message]) -> list[Message]:
+        """Those whose claim did happen and whose run is not over.
+
+        A run that has merely started is no reason to leave one out: its start may be about to be withdrawn.
+        """
+        entries = list(messages)
+        jobs = self.jobs.get_many([message.job_id for message in entries])
+        claimed = [message for message in entries if _was_claimed(jobs.get(message.job_id), message)]
+        over = {
+            (run.job_id, run.scheduled_for)
+            for run in self.runs.get_many([(message.job_id, message.scheduled_for) for message in claimed])
+            if is_over(run.status)
+        }
+        return [message for message in claimed if (message.job_id, message.scheduled_for) not in over]
+
+
+def _was_claimed(job: Job | None, message: Message) -> bool:
+    """Whether `job` took this occurrence under this revision.
+
+    That it lies on the job's own schedule matters where two submits chose one id: only one of them became the job,
+    and the other's page must not run the winner at the loser's time.
+    """
+    if job is None or job.revision != message.revision:
+        return False
+    if job.claimed_until is None or message.scheduled_for > job.claimed_until:
+        return False
+    if job.due_at is not None and job.due_at <= message.scheduled_for:
+        return False
+    return is_slot(job.spec.schedule, job.job_id, message.scheduled_for)

@@ -1,0 +1,137 @@
+"""Submit: a checked job into the store, and straight into the queue if it is due within the horizon. It never runs a job."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from shared.clock import Clock
+from shared.flows.claims import messages_of
+from shared.flows.inspect import JobView, is_finished, view
+from shared.model.errors import ConflictError, InputError, InvalidScheduleError
+from shared.model.instants import to_text
+from shared.model.job import Due, Job, JobSpec, JobStatus
+from shared.queue import JobQueue, SendError
+from shared.rules.plan import Plan, plan
+from shared.rules.schedules import first_slot
+from shared.rules.sharding import shard_of
+from shared.store.codec import PAYLOAD_INLINE_BYTES
+from shared.store.jobs import JobChangedError, JobExistsError, Jobs
+from shared.store.journal import Journal, Page, page_name
+from shared.store.runs import Runs
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitFlow:
+    """Takes new jobs. A job due within `horizon_s` waits for no tick."""
+
+    jobs: Jobs
+    runs: Runs
+    journal: Journal
+    queue: JobQueue
+    clock: Clock
+    token: Callable[[], str]  # a new name at each call, for journal pages
+    horizon_s: int
+
+    def submit(self, spec: JobSpec, now: datetime) -> JobView:
+        """Store `spec` under its job_id (which it must have by now), and enqueue what is due within the horizon.
+
+        Raises InvalidScheduleError; ConflictError when a job of this id is there and not over.
+        """
+        if spec.job_id is None:
+            raise InputError("job_id", "a job needs one before it is stored")
+        due_at = first_slot(spec.schedule, spec.job_id, now)
+        if due_at is None:
+            raise InvalidScheduleError("cron" if spec.schedule.cron else "every", "this schedule never fires")
+        job = new_job(spec, spec.job_id, due_at, now)
+        try:
+            return self._store(job, None, now)
+        except JobExistsError as exists:
+            return self._again(job, exists.job, now)
+
+    def _again(self, job: Job, there: Job, now: datetime) -> JobView:
+        """A job of this id is there: the new one takes its place if it is over, with a revision that voids its messages."""
+        runs = tuple(self.runs.newest(job.job_id, 20))
+        over = there.status is JobStatus.CANCELLED or is_finished(there, runs)
+        if not over:
+            raise ConflictError(
+                f"job {job.job_id!r} exists and is {there.status}; cancel it first, or choose another id"
+            )
+        if job.due_at is not None and self.runs.get(job.job_id, job.due_at) is not None:
+            raise ConflictError(
+                f"job {job.job_id!r} has run for {to_text(job.due_at)} already; choose another time or id"
+            )
+        later = replace(job, revision=there.revision + 1, version=there.version + 1)
+        try:
+            return self._store(later, there, now)
+        except (JobExistsError, JobChangedError):
+            raise ConflictError(f"job {job.job_id!r} was submitted by somebody else at this moment") from None
+
+    def _store(self, job: Job, instead_of: Job | None, now: datetime) -> JobView:
+        due = due_now(job)
+        if due.due_at > now + timedelta(seconds=self.horizon_s):
+            self._put(job, instead_of, None)
+            return view(job, (), now)
+        taken = plan(due, now, self.horizon_s)
+        claimed = replace(
+            job, due_at=taken.next_due_at, runs_claimed=taken.runs_claimed, claimed_until=taken.claimed_until
+        )
+        ttl = None if taken.next_due_at else max(now, taken.claimed_until) + self.jobs.retention
+        self._enqueue(claimed, due, taken, instead_of, ttl)
+        return view(claimed, (), now)
+
+    def _enqueue(self, job: Job, due: Due, taken: Plan, instead_of: Job | None, ttl: datetime | None) -> None:
+        """Journal → write → send → settle: as a tick's batch, with the new job's write for the claim."""
+        messages = messages_of(due, taken, fence=0)
+        page = Page(
+            shard=shard_of(job.job_id, self.jobs.shards),
+            name=page_name(0, self.token()),
+            written_at=self.clock.now(),
+            messages=messages,
+        )
+        self.journal.write(page)
+        try:
+            self._put(job, instead_of, ttl)
+        except (JobExistsError, JobChangedError):
+            self.journal.settle(page)
+            raise
+        try:
+            self.queue.send(messages)
+        except SendError:
+            return  # the job is stored and its page stays: the next tick's recovery sends what is missing
+        self.journal.settle(page)
+
+    def _put(self, job: Job, instead_of: Job | None, ttl: datetime | None) -> None:
+        if instead_of is None:
+            self.jobs.create(job, ttl)
+        else:
+            self.jobs.replace_finished(job, instead_of, ttl)
+
+
+def new_job(spec: JobSpec, job_id: str, due_at: datetime, now: datetime) -> Job:
+    """The job that `spec` becomes when it is submitted now."""
+    return Job(
+        job_id=job_id,
+        spec=spec,
+        status=JobStatus.SCHEDULED,
+        due_at=due_at,
+        revision=1,
+        version=1,
+        fence=0,
+        created_at=now,
+        changed_at=now,
+        payload_apart=len(spec.payload.encode()) > PAYLOAD_INLINE_BYTES,
+    )
+
+
+def due_now(job: Job) -> Due:
+    """What a claim needs of a job that waits to be claimed."""
+    if job.due_at is None:
+        raise InputError("schedule", f"job {job.job_id} has no occurrence left")
+    return Due(
+        job_id=job.job_id,
+        schedule=job.spec.schedule,
+        due_at=job.due_at,
+        revision=job.revision,
+        timeout_s=job.spec.timeout_s,
+        runs_claimed=job.runs_claimed,
+    )

@@ -1,0 +1,115 @@
+"""The minute tick of one shard: lease → recover the journal → claim ahead, bucket by bucket → watermark. It never runs a job."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from shared.clock import Clock
+from shared.flows.claims import Claimed, Claimer, pages
+from shared.flows.recover import Recovery
+from shared.model.errors import DuetimeError
+from shared.rules.plan import plan
+from shared.store import keys
+from shared.store.jobs import Claim, Jobs
+from shared.store.journal import page_name
+from shared.store.shards import ShardLease, Shards
+
+LEASE_S = 50  # under a minute: a tick that died keeps the next one out at most once
+LOOK_BACK = timedelta(minutes=10)  # the index lags; what appeared behind the watermark is still found
+FIRST_LOOK_BACK = timedelta(hours=2)  # of a shard that was never ticked; the audit runs hourly and finds what is older
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ticked:
+    """What a tick did. `held`: another one was at it. `complete`: every bucket up to the horizon was drained.
+
+    `unplannable`: jobs whose next time cannot be worked out (they stay in the index, and the audit reports them).
+    """
+
+    shard: int
+    held: bool = False
+    epoch: int = 0
+    recovered: int = 0
+    claimed: Claimed = Claimed()
+    unplannable: tuple[str, ...] = ()
+    complete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TickFlow:
+    """Moves the due jobs of a shard from scheduled to enqueued."""
+
+    jobs: Jobs
+    shards: Shards
+    claimer: Claimer
+    recovery: Recovery
+    clock: Clock
+    owner: str
+    horizon_s: int
+
+    def run(self, shard: int, now: datetime, stop_at: datetime) -> Ticked:
+        """One tick at `now`; begins no further batch after `stop_at` and leaves the rest to the next tick."""
+        lease = self.shards.take(shard, self.owner, now, LEASE_S)
+        if lease is None:
+            return Ticked(shard=shard, held=True)
+        recovered = self.recovery.run(shard, now)
+        work = _Work(self, lease, now, stop_at)
+        drained_up_to: datetime | None = None
+        complete = True
+        for bucket in self._buckets(lease, now):
+            complete = complete and work.drain(bucket)
+            if complete:
+                drained_up_to = bucket
+            if work.out_of_time:
+                break
+        self.shards.release(lease, drained_up_to, self.clock.now())
+        return Ticked(
+            shard=shard,
+            epoch=lease.epoch,
+            recovered=recovered,
+            claimed=work.claimed,
+            unplannable=tuple(work.unplannable),
+            complete=complete,
+        )
+
+    def _buckets(self, lease: ShardLease, now: datetime) -> Iterator[datetime]:
+        first = now - FIRST_LOOK_BACK if lease.watermark is None else min(lease.watermark, now) - LOOK_BACK
+        bucket = keys.bucket_of(first)
+        while bucket <= now + timedelta(seconds=self.horizon_s):
+            yield bucket
+            bucket += keys.BUCKET
+
+
+@dataclass(slots=True)
+class _Work:
+    """The claiming of one tick, with its running totals."""
+
+    flow: TickFlow
+    lease: ShardLease
+    now: datetime
+    stop_at: datetime
+    claimed: Claimed = Claimed()
+    unplannable: list[str] = field(default_factory=list)
+    out_of_time: bool = False
+
+    def drain(self, bucket: datetime) -> bool:
+        """Claim all that the index shows in `bucket`; whether nothing of it is left."""
+        left = 0
+        for number, batch in enumerate(pages(self._claims(bucket))):
+            if self.flow.clock.now() >= self.stop_at:
+                self.out_of_time = True
+                return False
+            name = page_name(self.lease.epoch, f"{keys.due_key(bucket, self.lease.shard)}#{number}")
+            done = self.flow.claimer.run(self.lease.shard, self.lease.epoch, name, batch)
+            self.claimed += done
+            left += done.left
+        return left == 0
+
+    def _claims(self, bucket: datetime) -> Iterator[Claim]:
+        until = self.now + timedelta(seconds=self.flow.horizon_s)
+        for page in self.flow.jobs.due(bucket, self.lease.shard, until):
+            for due in page:
+                try:
+                    yield Claim(due, plan(due, self.now, self.flow.horizon_s))
+                except DuetimeError:  # one job that cannot be planned must not keep the others from running
+                    self.unplannable.append(due.job_id)

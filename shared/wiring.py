@@ -1,0 +1,201 @@
+"""The only place that builds things: clients, stores, flows, each once per cold start. It decides nothing."""
+
+import os
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import boto3
+from botocore.config import Config
+
+from shared.clock import Clock, SystemClock
+from shared.flows.attempt import Workshop
+from shared.flows.audit import AuditFlow
+from shared.flows.claims import Claimer
+from shared.flows.control import ControlFlow
+from shared.flows.execute import ExecuteFlow
+from shared.flows.inspect import InspectFlow
+from shared.flows.recover import Recovery
+from shared.flows.submit import SubmitFlow
+from shared.flows.tick import TickFlow
+from shared.queue import DeadLetterQueue, JobQueue
+from shared.rules.lease import RENEW_EVERY_S
+from shared.settings import AuditSettings, ExecuteSettings, SubmitSettings, TickSettings
+from shared.store.jobs import Jobs
+from shared.store.journal import Journal
+from shared.store.runs import Runs
+from shared.store.shards import Shards
+from shared.store.table import Table
+from shared.targets.dispatch import Targets
+from shared.targets.names import handler_names
+from shared.targets.python import PythonTarget
+from shared.targets.target import TargetCaller
+from shared.telemetry import logger
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_sqs import SQSClient
+
+    from shared.store.idempotency import IdempotencyRecords
+
+BATCH_THREADS = 10
+HANDLERS = Path(__file__).parent.parent / "handlers"
+HTTP_THREADS = 4
+SEND_PAUSE = time.sleep
+
+
+@dataclass(frozen=True)
+class Api:
+    """What the submit function works with."""
+
+    settings: SubmitSettings
+    clock: Clock
+    handler_names: frozenset[str]
+    submit: SubmitFlow
+    control: ControlFlow
+    inspect: InspectFlow
+    idempotency: "IdempotencyRecords"
+
+    def new_job_id(self) -> str:
+        """A new id: 32 hexadecimal digits."""
+        return uuid4().hex
+
+
+@dataclass(frozen=True)
+class Clients:
+    """The AWS clients of one process, safe for all its threads."""
+
+    dynamodb: "DynamoDBClient"
+    sqs: "SQSClient"
+
+
+def clients() -> Clients:
+    """Clients that give up in time: a stuck call must not hold a tick or a lease."""
+    config = Config(
+        connect_timeout=2,
+        read_timeout=10,
+        retries={"mode": "standard", "max_attempts": 4},
+        max_pool_connections=BATCH_THREADS + HTTP_THREADS,
+    )
+    return Clients(boto3.client("dynamodb", config=config), boto3.client("sqs", config=config))
+
+
+def build_api(settings: SubmitSettings, aws: Clients, clock: Clock, names: frozenset[str]) -> Api:
+    """The API's flows over `aws`."""
+    # Imported here: tick and execute start without it.
+    from shared.store.idempotency import IdempotencyRecords
+
+    table = Table(aws.dynamodb, settings.table)
+    retention = timedelta(days=settings.retention_days)
+    jobs, runs = Jobs(table, settings.shards, retention), Runs(table, retention)
+    queue = JobQueue(aws.sqs, settings.queue_url, clock, SEND_PAUSE)
+    inspect = InspectFlow(jobs, runs, Shards(table))
+    return Api(
+        settings=settings,
+        clock=clock,
+        handler_names=names,
+        submit=SubmitFlow(jobs, runs, Journal(table), queue, clock, _token, settings.horizon_s),
+        control=ControlFlow(jobs, runs, inspect),
+        inspect=inspect,
+        idempotency=IdempotencyRecords(aws.dynamodb, settings.table, clock),
+    )
+
+
+def build_tick(settings: TickSettings, aws: Clients, clock: Clock) -> TickFlow:
+    """The tick over `aws`."""
+    table = Table(aws.dynamodb, settings.table)
+    retention = timedelta(days=settings.retention_days)
+    jobs, runs, journal = Jobs(table, settings.shards, retention), Runs(table, retention), Journal(table)
+    queue = JobQueue(aws.sqs, settings.queue_url, clock, SEND_PAUSE)
+    return TickFlow(
+        jobs=jobs,
+        shards=Shards(table),
+        claimer=Claimer(jobs, journal, queue, clock),
+        recovery=Recovery(jobs, runs, journal, queue),
+        clock=clock,
+        owner=_worker_id(),
+        horizon_s=settings.horizon_s,
+    )
+
+
+def build_execute(settings: ExecuteSettings, aws: Clients, clock: Clock, targets: TargetCaller) -> ExecuteFlow:
+    """The executor over `aws`, calling `targets`."""
+    table = Table(aws.dynamodb, settings.table)
+    retention = timedelta(days=settings.retention_days)
+    workshop = Workshop(
+        jobs=Jobs(table, 1, retention),  # it only reads jobs: their shards are not its business
+        runs=Runs(table, retention),
+        dead_letters=DeadLetterQueue(aws.sqs, settings.dead_letter_queue_url),
+        targets=targets,
+        clock=clock,
+        fraction=random.random,
+        worker_id=_worker_id(),
+        problem=lambda error: logger.warning("an AWS call failed and was got round", exc_info=error),
+    )
+    queue = JobQueue(aws.sqs, settings.queue_url, clock, SEND_PAUSE)
+    return ExecuteFlow(queue, workshop, ThreadPoolExecutor(BATCH_THREADS), RENEW_EVERY_S)
+
+
+def build_audit(settings: AuditSettings, aws: Clients, clock: Clock) -> AuditFlow:
+    """The audit over `aws`."""
+    table = Table(aws.dynamodb, settings.table)
+    retention = timedelta(days=settings.retention_days)
+    jobs, runs, journal = Jobs(table, settings.shards, retention), Runs(table, retention), Journal(table)
+    queue = JobQueue(aws.sqs, settings.queue_url, clock, SEND_PAUSE)
+    return AuditFlow(
+        table=table,
+        jobs=jobs,
+        runs=runs,
+        shards=Shards(table),
+        claimer=Claimer(jobs, journal, queue, clock),
+        recovery=Recovery(jobs, runs, journal, queue),
+        journal=journal,
+        queue=queue,
+        clock=clock,
+        token=_token,
+        pool=ThreadPoolExecutor(settings.segments),
+        segments=settings.segments,
+        horizon_s=settings.horizon_s,
+    )
+
+
+@cache
+def api() -> Api:
+    """Built at cold start from the environment."""
+    return build_api(SubmitSettings.from_env(), clients(), SystemClock(), handler_names(HANDLERS))
+
+
+@cache
+def tick() -> TickFlow:
+    """Built at cold start from the environment."""
+    return build_tick(TickSettings.from_env(), clients(), SystemClock())
+
+
+@cache
+def execute() -> ExecuteFlow:
+    """Built at cold start from the environment; the user's handlers begin to load."""
+    python = PythonTarget(HANDLERS)
+    python.start()
+    return build_execute(ExecuteSettings.from_env(), clients(), SystemClock(), Targets({"python": python}))
+
+
+@cache
+def audit() -> AuditFlow:
+    """Built at cold start from the environment."""
+    return build_audit(AuditSettings.from_env(), clients(), SystemClock())
+
+
+def _token() -> str:
+    return uuid4().hex
+
+
+def _worker_id() -> str:
+    """This execution environment: its log stream's last part, so that a run leads to its log; else a new id."""
+    stream = os.environ.get("AWS_LAMBDA_LOG_STREAM_NAME", "")
+    return stream.rpartition("]")[2] or uuid4().hex
