@@ -33,6 +33,9 @@ class InvalidRequestError(InputError):
 class RouteNotFoundError(DuetimeError):
     """The API has no such path."""
 
+    def __init__(self, path: str) -> None:
+        super().__init__(f"there is no {path!a} in this API")
+
 
 class MethodNotAllowedError(DuetimeError):
     """The path knows only the methods `allowed`."""

@@ -24,7 +24,12 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import (
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import STATUS_CONSTANTS, DataRecord
 
 from shared.clock import Clock
-from shared.model.errors import DuetimeError, IdempotencyInProgressError, IdempotencyMismatchError
+from shared.model.errors import (
+    ConflictError,
+    IdempotencyInProgressError,
+    IdempotencyMismatchError,
+    InputError,
+)
 from shared.model.instants import epoch_s, from_sort_text, sort_text
 from shared.store import keys
 from shared.store.table import ConditionFailedError, Item, Table, number, text
@@ -66,8 +71,9 @@ class IdempotencyRecords:
     def once(self, *, caller: str, key: str, body: str, job_id: str, call: Callable[[Turn], str]) -> Answer:
         """What `call` answers, once for each `key` of `caller`; `job_id` is the id to use if this is the first time.
 
-        An error of `call` that says nothing was written (a DuetimeError) frees the key. Raises IdempotencyMismatchError
-        when the key came with another `body` before, IdempotencyInProgressError while the first call goes on.
+        A refusal by `call` (InputError, ConflictError) frees the key: nothing was written. Raises
+        IdempotencyMismatchError when the key came with another `body` before, IdempotencyInProgressError while the
+        first call goes on.
         """
         record = _Record(self._table, self._clock, job_id)
         config = IdempotencyConfig(
@@ -120,7 +126,7 @@ class _Record(BasePersistenceLayer):
 
     def delete_record(self, data: dict[str, Any], exception: Exception) -> None:
         """Free the key if nothing was written; else let it lapse at once: a retry goes on under the same job id."""
-        if isinstance(exception, DuetimeError):
+        if isinstance(exception, InputError | ConflictError):
             super().delete_record(data, exception)
         else:
             self._lapse(str(self._get_hashed_idempotency_key(data)))

@@ -1,0 +1,177 @@
+"""The bodies that the API takes, field by field with their limits. It never decides what a schedule means (rules do).
+
+A field that may be left out may not be null: `"timezone": null` is a mistake rather than a default.
+"""
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    StringConstraints,
+    ValidationInfo,
+)
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from functions.submit import strict_json
+from shared.model.errors import TooLargeError
+from shared.rules.cron_text import MAX_LENGTH as MAX_CRON
+from shared.rules.schedules import MAX_JITTER_S, MAX_MAX_RUNS
+
+MAX_PAYLOAD_BYTES = 262_144
+MAX_TAGS = 20
+MAX_SPAN_S = 31_536_000  # a year
+MAX_BACKOFF_S = 604_800  # a week
+MAX_PREVIEW = 100
+JOB_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$"
+NO_CONTROLS_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the deployment allows."""
+
+    handler_names: frozenset[str]
+    max_timeout_s: int
+
+
+class _NotNull:
+    """On `X | None = None`: the field may be missing (then it is None), but null is not taken."""
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        nullable = handler(source)
+        inner: CoreSchema = nullable["schema"] if nullable["type"] == "nullable" else nullable
+        return inner
+
+
+def _number(value: object) -> float:
+    """A JSON number: pydantic's strict float takes no Decimal, and stumbles over a whole number of 400 digits."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise PydanticCustomError("number", "must be a number")
+    return float(value) if -1e300 < value < 1e300 else math.inf if value > 0 else -math.inf
+
+
+def _known_handler(name: str, info: ValidationInfo) -> str:
+    known = sorted(_limits(info).handler_names)
+    if name not in known:
+        names = ", ".join(known[:20]) + (" …" if len(known) > 20 else "") if known else "there are none"
+        raise PydanticCustomError("handler", "must be a registered handler ({names})", {"names": names})
+    return name
+
+
+def _within_executor(timeout_s: int, info: ValidationInfo) -> int:
+    limit = _limits(info).max_timeout_s
+    if timeout_s > limit:
+        raise PydanticCustomError("timeout", "must be at most {limit}", {"limit": limit})
+    return timeout_s
+
+
+def _limits(info: ValidationInfo) -> Limits:
+    if not isinstance(info.context, Limits):
+        raise TypeError("the limits are the context of the validation")
+    return info.context
+
+
+NOT_NULL = _NotNull()
+JobId = Annotated[str, StringConstraints(pattern=JOB_ID_PATTERN)]
+PlainText = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=NO_CONTROLS_PATTERN)]
+TagValue = Annotated[str, StringConstraints(max_length=256, pattern=NO_CONTROLS_PATTERN)]
+ShortText = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+CronText = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CRON)]
+Seconds = Annotated[float, BeforeValidator(_number)]
+HandlerName = Annotated[str, AfterValidator(_known_handler)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class ScheduleFields(_Body):
+    """When a job is due: exactly one of run_at, cron and every."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": [kind]} for kind in ("run_at", "cron", "every")]}
+    )
+
+    run_at: Annotated[ShortText | None, NOT_NULL] = Field(
+        None, description="Once, at this time: RFC 3339 with an offset, or without one together with `timezone`."
+    )
+    cron: Annotated[CronText | None, NOT_NULL] = Field(
+        None, description="Recurring: 5, 6 (seconds first) or 7 fields (year last), `@daily`, or an AWS form."
+    )
+    every: Annotated[ShortText | None, NOT_NULL] = Field(
+        None, description="Recurring: a period of at least 1 s, such as `30s`, `5m` or `PT1H`."
+    )
+    timezone: Annotated[ShortText | None, NOT_NULL] = Field(
+        None, description="IANA name of the zone that cron and local times are read in; UTC if missing."
+    )
+    start_at: Annotated[ShortText | None, NOT_NULL] = Field(None, description="No occurrence before it.")
+    end_at: Annotated[ShortText | None, NOT_NULL] = Field(None, description="No occurrence after it.")
+    max_runs: Annotated[Annotated[int, Field(ge=1, le=MAX_MAX_RUNS)] | None, NOT_NULL] = Field(
+        None, description="The job is over after so many occurrences."
+    )
+    jitter_s: int = Field(
+        0, ge=0, le=MAX_JITTER_S, description="Each occurrence is moved later by up to this, always by the same."
+    )
+    dst_gap: Literal["run", "skip"] = Field(
+        "run", description="What becomes of a fixed local time that does not exist on a day: once right after, or not."
+    )
+    catch_up: Literal["latest", "all", "skip"] = Field("latest", description="What an outage has missed.")
+
+
+class TargetBody(_Body):
+    """What a run calls."""
+
+    kind: Literal["python"]
+    handler: HandlerName = Field(description="Name of a function registered with `@handler`.")
+
+
+class RetryBody(_Body):
+    """How often and how soon a failed run is tried again: base_s × factor^n, at most max_s, with full jitter."""
+
+    max_attempts: int = Field(3, ge=1, le=100)
+    base_s: Seconds = Field(10, ge=0, le=MAX_BACKOFF_S)
+    factor: Seconds = Field(2, ge=1, le=10)
+    max_s: Seconds = Field(3600, ge=0, le=MAX_BACKOFF_S)
+
+
+class JobBody(ScheduleFields):
+    """The body of `POST /v1/jobs`."""
+
+    job_id: Annotated[JobId | None, NOT_NULL] = Field(None, description="Chosen by the client; made up if missing.")
+    name: Annotated[PlainText | None, NOT_NULL] = None
+    group: Annotated[JobId | None, NOT_NULL] = None
+    tags: dict[PlainText, TagValue] = Field(default_factory=dict, max_length=MAX_TAGS)
+    target: TargetBody
+    payload: object = Field(None, description=f"Any JSON, at most {MAX_PAYLOAD_BYTES:,} bytes as compact UTF-8.")
+    retry: RetryBody = RetryBody()  # type: ignore[call-arg]
+    timeout_s: Annotated[int, AfterValidator(_within_executor)] = Field(60, ge=1)
+    deadline_s: Annotated[Annotated[int, Field(ge=1, le=MAX_SPAN_S)] | None, NOT_NULL] = Field(
+        None, description="A run that could not start so long after its time is skipped as expired."
+    )
+    overlap: Literal["allow"] = "allow"
+    priority: Literal["normal"] = "normal"
+
+    @property
+    def payload_text(self) -> str:
+        """The payload as the compact JSON text that is kept. Raises TooLargeError."""
+        text = strict_json.write(self.payload)
+        size = len(text.encode())
+        if size > MAX_PAYLOAD_BYTES:
+            raise TooLargeError("payload", f"must be at most {MAX_PAYLOAD_BYTES:,} bytes of JSON, not {size:,}")
+        return text
+
+
+class PreviewBody(ScheduleFields):
+    """The body of `POST /v1/preview`: a schedule, and how much of it to show."""
+
+    job_id: Annotated[JobId | None, NOT_NULL] = Field(None, description="What `H` and jitter are spread by.")
+    count: int = Field(5, ge=1, le=MAX_PREVIEW)
+    after: Annotated[ShortText | None, NOT_NULL] = Field(None, description="Times after this one; default: now.")

@@ -1,0 +1,52 @@
+"""What one operation of the API is: its path, its call, and what the OpenAPI document says of it. It never runs one."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from functions.submit import problems
+from functions.submit.calls import Reply
+from functions.submit.problems import Kind
+from functions.submit.request import Request
+from shared.wiring import Api
+
+Call = Callable[[Request, Api, datetime], Reply]
+Schema = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter in the `path`, the `query` or a `header`."""
+
+    name: str
+    place: str
+    description: str
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One call of the API. Every operation may answer 500 and 503 beside `problems`."""
+
+    operation_id: str
+    method: str
+    path: str  # with parameters as `{job_id}`
+    call: Call
+    summary: str
+    answer: type  # the shape of its document
+    status: int = 200
+    also: Mapping[int, str] = field(default_factory=dict)  # other statuses with the same shape
+    body: type | None = None
+    parameters: tuple[Parameter, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)  # of its answer
+    problems: tuple[Kind, ...] = (problems.INVALID,)
+
+    @property
+    def rule(self) -> str:
+        """The path as Powertools writes it: `/v1/jobs/<job_id>`."""
+        return self.path.replace("{", "<").replace("}", ">")
+
+    def has_path(self, path: str) -> bool:
+        """Whether `path`, decoded, is one of this operation's."""
+        return re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(self.path)), path) is not None

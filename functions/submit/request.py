@@ -1,0 +1,94 @@
+"""One HTTP request, read strictly: body, path, query, headers, caller. It never knows what the request is for."""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
+
+from functions.submit import strict_json
+from functions.submit.errors import UnsupportedMediaTypeError
+from functions.submit.models import JOB_ID_PATTERN, MAX_PAYLOAD_BYTES
+from functions.submit.strict_json import Json, show
+from shared.model.errors import InputError, TooLargeError
+
+MAX_BODY_BYTES = MAX_PAYLOAD_BYTES + 65_536  # the payload, and room for all other fields
+ANONYMOUS = "anonymous"
+
+_JOB_ID = re.compile(JOB_ID_PATTERN.removesuffix("$") + r"\Z")
+_IDEMPOTENCY_KEY = re.compile(r"[\x20-\x7e]{1,255}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`path` holds the parameters of the route. An HTTP API hands the path over decoded: it is not decoded again."""
+
+    event: APIGatewayProxyEventV2
+    path: Mapping[str, str]
+
+    @property
+    def job_id(self) -> str:
+        """Raises InputError when the path's job id is not one that a job can have."""
+        job_id = self.path["job_id"]
+        if not _JOB_ID.match(job_id):
+            raise InputError("job_id", f"must be the id of a job (letters, digits, _ . : -), not {show(job_id)}")
+        return job_id
+
+    @property
+    def caller(self) -> str:
+        """Who signed the request: the ARN of the IAM principal, or `anonymous` where the API asks for no signature."""
+        context = self.event.get("requestContext") or {}
+        iam = (context.get("authorizer") or {}).get("iam") or {}
+        return str(iam.get("userArn") or ANONYMOUS)
+
+    @property
+    def idempotency_key(self) -> str | None:
+        """Raises InputError when the header is there but is not 1 to 255 characters of printable ASCII."""
+        key = self.event.headers.get("idempotency-key")
+        if key is not None and not _IDEMPOTENCY_KEY.match(key):
+            raise InputError("Idempotency-Key", f"must be 1 to 255 printable ASCII characters, not {show(key)}")
+        return key
+
+    def body(self) -> dict[str, Json]:
+        """The JSON object that was sent. Raises UnsupportedMediaTypeError, TooLargeError, InputError (`body`)."""
+        self._check_media_type()
+        return strict_json.read_object(self._text())
+
+    def no_body(self) -> None:
+        """For a call that takes no body (an empty object will do). Raises InputError."""
+        if self._text().strip() not in {"", "{}"}:
+            raise InputError("body", "must be empty: this call takes none")
+
+    def query(self, *known: str) -> dict[str, str]:
+        """The query's values. Raises InputError for a name that is not one of `known`."""
+        query = self.event.query_string_parameters
+        for name in query:
+            if name not in known:
+                raise InputError(name, f"is not a parameter of this call; {', '.join(known) or 'it takes none'}")
+        return query
+
+    def _check_media_type(self) -> None:
+        sent = self.event.headers.get("content-type", "application/json")
+        kind, *parameters = (part.strip().lower() for part in sent.split(";"))
+        charsets = {part.removeprefix("charset=").strip('"') for part in parameters if part.startswith("charset=")}
+        if kind != "application/json" or not charsets <= {"utf-8", "utf8"}:
+            raise UnsupportedMediaTypeError(f"Content-Type must be application/json in UTF-8, not {show(sent)}")
+
+    def _text(self) -> str:
+        text = self.event.get("body") or ""
+        data = self._decoded(text) if self.event.get("isBase64Encoded") else text.encode("utf-8", "surrogatepass")
+        if len(data) > MAX_BODY_BYTES:
+            raise TooLargeError("body", f"must be at most {MAX_BODY_BYTES:,} bytes, not {len(data):,}")
+        try:
+            return data.decode("utf-8", "surrogatepass" if not self.event.get("isBase64Encoded") else "strict")
+        except UnicodeDecodeError as error:
+            raise InputError("body", f"is not UTF-8: {error.reason} at byte {error.start}") from None
+
+    @staticmethod
+    def _decoded(text: str) -> bytes:
+        try:
+            return base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError):
+            raise InputError("body", "is said to be base64 but is not") from None

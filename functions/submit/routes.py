@@ -1,0 +1,136 @@
+"""The table of the API's routes. Routing, the Allow header and the OpenAPI document come from it; it runs none."""
+
+from datetime import datetime
+from functools import cache
+
+from functions.submit import calls, documents, problems
+from functions.submit.calls import Reply
+from functions.submit.models import JOB_ID_PATTERN, JobBody, PreviewBody
+from functions.submit.openapi import openapi_document
+from functions.submit.operations import Operation, Parameter
+from functions.submit.request import Request
+from shared.wiring import Api
+
+
+def show_openapi(request: Request, api: Api, now: datetime) -> Reply:
+    """The OpenAPI document of the API as this deployment runs it."""
+    del now
+    request.query()
+    return Reply(_openapi(api.settings.max_timeout_s, api.handler_names))
+
+
+@cache
+def _openapi(max_timeout_s: int, handler_names: frozenset[str]) -> dict[str, object]:
+    return openapi_document(OPERATIONS, max_timeout_s, handler_names)
+
+
+JOB_ID = Parameter("job_id", "path", "The job's id.", {"type": "string", "pattern": JOB_ID_PATTERN})
+SCHEDULED_FOR = Parameter(
+    "scheduled_for", "path", "The occurrence, as its run shows it.", {"type": "string", "format": "date-time"}
+)
+CURSOR = Parameter("cursor", "query", "Where to go on: the `cursor` of the page before.", {"type": "string"})
+LIMIT = Parameter(
+    "limit",
+    "query",
+    "Runs a page.",
+    {"type": "integer", "minimum": 1, "maximum": calls.MAX_LIMIT, "default": calls.DEFAULT_LIMIT},
+)
+IDEMPOTENCY_KEY = Parameter(
+    "Idempotency-Key",
+    "header",
+    "The same key and body within 24 h give the same answer, and one job. Keys of different callers never meet.",
+    {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[\x20-\x7e]*$"},
+)
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        operation_id="submitJob",
+        method="POST",
+        path="/v1/jobs",
+        call=calls.submit_job,
+        summary="Submit a job, once at a time or recurring",
+        body=JobBody,
+        answer=documents.JobDocument,
+        status=201,
+        parameters=(IDEMPOTENCY_KEY,),
+        headers={
+            "Location": "The job's own path.",
+            "Idempotent-Replay": "`true` when an earlier call with the same Idempotency-Key was answered so.",
+        },
+        problems=(
+            problems.INVALID,
+            problems.CONFLICT,
+            problems.IN_PROGRESS,
+            problems.TOO_LARGE,
+            problems.MEDIA_TYPE,
+            problems.MISMATCH,
+        ),
+    ),
+    Operation(
+        operation_id="showJob",
+        method="GET",
+        path="/v1/jobs/{job_id}",
+        call=calls.show_job,
+        summary="A job and its latest 20 runs",
+        answer=documents.JobDocument,
+        parameters=(JOB_ID,),
+        problems=(problems.INVALID, problems.NO_JOB),
+    ),
+    Operation(
+        operation_id="cancelJob",
+        method="POST",
+        path="/v1/jobs/{job_id}:cancel",
+        call=calls.cancel_job,
+        summary="Cancel a job: once answered, no handler is called for it",
+        answer=documents.CancelledJobDocument,
+        parameters=(JOB_ID,),
+        problems=(problems.INVALID, problems.NO_JOB, problems.CONFLICT, problems.TOO_LARGE),
+    ),
+    Operation(
+        operation_id="listRuns",
+        method="GET",
+        path="/v1/jobs/{job_id}/runs",
+        call=calls.list_runs,
+        summary="A job's runs, newest first",
+        answer=documents.RunPageDocument,
+        parameters=(JOB_ID, CURSOR, LIMIT),
+        problems=(problems.INVALID, problems.NO_JOB),
+    ),
+    Operation(
+        operation_id="showRun",
+        method="GET",
+        path="/v1/jobs/{job_id}/runs/{scheduled_for}",
+        call=calls.show_run,
+        summary="One run with its attempts",
+        answer=documents.RunDocument,
+        parameters=(JOB_ID, SCHEDULED_FOR),
+        problems=(problems.INVALID, problems.NO_JOB),
+    ),
+    Operation(
+        operation_id="previewSchedule",
+        method="POST",
+        path="/v1/preview",
+        call=calls.preview_schedule,
+        summary="The next times of a schedule; nothing is stored",
+        body=PreviewBody,
+        answer=documents.PreviewDocument,
+        problems=(problems.INVALID, problems.TOO_LARGE, problems.MEDIA_TYPE),
+    ),
+    Operation(
+        operation_id="showHealth",
+        method="GET",
+        path="/v1/health",
+        call=calls.show_health,
+        summary="Whether every shard is ticked",
+        answer=documents.HealthDocument,
+        also={503: "A shard's tick is overdue."},
+    ),
+    Operation(
+        operation_id="showOpenapi",
+        method="GET",
+        path="/v1/openapi.json",
+        call=show_openapi,
+        summary="This document",
+        answer=dict[str, object],
+    ),
+)
