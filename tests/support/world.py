@@ -1,0 +1,185 @@
+"""The whole system on a stand-in for AWS, driven by hand: submit, tick, deliver, with a scripted target and a moved clock.
+
+The words are those of the behaviour cases. It never decides anything for the product: it only calls the flows.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from shared.flows.execute import ExecuteFlow, Handled, Received
+from shared.flows.inspect import JobView
+from shared.flows.tick import Ticked, TickFlow
+from shared.model.call import Call
+from shared.model.job import JobSpec, Retry, Target
+from shared.model.run import Outcome, Result, Run
+from shared.rules.schedules import read_schedule
+from shared.settings import AuditSettings, ExecuteSettings, SubmitSettings, TickSettings
+from shared.wiring import Api, Clients, build_api, build_audit, build_execute, build_tick
+from tests.support import calls
+from tests.support.aws import Aws
+from tests.support.clocks import ManualClock
+
+SUCCEED = Result(outcome=Outcome.SUCCEEDED, result="null")
+
+
+def failure(text: str = "no luck") -> Result:
+    return Result(outcome=Outcome.FAILED, error=text)
+
+
+@dataclass
+class ScriptedTarget:
+    """A target that does what its script says and keeps every call. The default script succeeds."""
+
+    clock: ManualClock
+    script: Callable[[Call], Result] = lambda call: SUCCEED
+    calls: list[tuple[Call, datetime]] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def call(self, call: Call, stop: threading.Event) -> Result:
+        del stop
+        with self._lock:
+            self.calls.append((call, self.clock.now()))
+        return self.script(call)
+
+    def counts(self) -> Counter[str]:
+        """Calls by job id."""
+        return Counter(call.job_id for call, _ in self.calls)
+
+    def slots(self, job_id: str) -> list[datetime]:
+        """The occurrences that were called for, in order of the calls."""
+        return [call.scheduled_for for call, _ in self.calls if call.job_id == job_id]
+
+
+@dataclass
+class World:
+    """One deployment in this process. Times are moved by `clock` only."""
+
+    aws: Aws
+    clock: ManualClock
+    horizon_s: int = 300
+    shards: int = 1
+    retention_days: int = 30
+
+    def __post_init__(self) -> None:
+        self.target = ScriptedTarget(self.clock)
+        self.api: Api = build_api(self._settings(SubmitSettings), self._clients(), self.clock, frozenset({"demo.echo"}))
+        self.ticker: TickFlow = build_tick(self._settings(TickSettings), self._clients(), self.clock)
+        self.executor: ExecuteFlow = self.new_executor()
+        self.auditor = build_audit(self._settings(AuditSettings), self._clients(), self.clock)
+
+    def new_executor(self, target: Any = None) -> ExecuteFlow:
+        """One more executor, as a second execution environment would be."""
+        settings = self._settings(ExecuteSettings)
+        return build_execute(settings, self._clients(), self.clock, target or self.target)
+
+    def _clients(self) -> Clients:
+        return Clients(self.aws.dynamodb, self.aws.sqs)
+
+    def _settings(self, kind: Any) -> Any:
+        values = {
+            "table": self.aws.table,
+            "queue_url": self.aws.queue_url,
+            "dead_letter_queue_url": self.aws.dead_letter_queue_url,
+            "shards": self.shards,
+            "horizon_s": self.horizon_s,
+            "retention_days": self.retention_days,
+            "max_timeout_s": 105,
+            "segments": 1,
+        }
+        return kind(**{name: values[name] for name in kind.variables()})
+
+    def submit(
+        self,
+        *,
+        job_id: str | None = None,
+        payload: str = "null",
+        max_attempts: int = 3,
+        base_s: float = 10,
+        **spec: Any,
+    ) -> JobView:
+        """Submit a job for the scripted target; schedule fields as on the wire (`run_at`, `cron`, `every`, …)."""
+        names = (
+            "run_at",
+            "cron",
+            "every",
+            "timezone",
+            "start_at",
+            "end_at",
+            "max_runs",
+            "jitter_s",
+            "dst_gap",
+            "catch_up",
+        )
+        given = {name: spec.pop(name) for name in names if name in spec}
+        job_id = job_id or self.api.new_job_id()
+        now = self.clock.now()
+        return self.api.submit.submit(
+            JobSpec(
+                job_id=job_id,
+                target=Target(kind="python", params={"handler": "demo.echo"}),
+                payload=payload,
+                schedule=read_schedule(now=now, job_id=job_id, **given),
+                retry=Retry(max_attempts=max_attempts, base_s=base_s),
+                **spec,
+            ),
+            now,
+        )
+
+    def cancel(self, job_id: str) -> JobView:
+        return self.api.control.cancel(job_id, self.clock.now())
+
+    def show(self, job_id: str) -> JobView:
+        return self.api.inspect.job(job_id, self.clock.now())
+
+    def runs(self, job_id: str) -> list[Run]:
+        """All runs, oldest first."""
+        found: list[Run] = []
+        cursor = None
+        while True:
+            page = self.api.inspect.runs(job_id, cursor, 100)
+            found += page.runs
+            cursor = page.cursor
+            if cursor is None:
+                return found[::-1]
+
+    def tick(self, stop_after_s: float = 45) -> list[Ticked]:
+        """The minute tick of every shard, now."""
+        now = self.clock.now()
+        return [self.ticker.run(shard, now, now + timedelta(seconds=stop_after_s)) for shard in range(self.shards)]
+
+    def receive(self) -> list[Received]:
+        """Up to 10 messages that are visible now, as Lambda's poller would take them."""
+        with calls.unseen():
+            answer = self.aws.sqs.receive_message(QueueUrl=self.aws.queue_url, MaxNumberOfMessages=10)
+        return [Received(one["MessageId"], one["ReceiptHandle"], one["Body"]) for one in answer.get("Messages", [])]
+
+    def acknowledge(self, handled: list[Handled]) -> None:
+        """Delete what is done, as Lambda's poller would after the answer."""
+        for one in handled:
+            if one.ended.done:
+                with calls.unseen():
+                    self.aws.sqs.delete_message(QueueUrl=self.aws.queue_url, ReceiptHandle=one.received.receipt)
+
+    def deliver(self) -> list[Handled]:
+        """Hand every visible message to the executor, until none is visible."""
+        handled: list[Handled] = []
+        while batch := self.receive():
+            done = self.executor.run(batch)
+            self.acknowledge(done)
+            handled += done
+        return handled
+
+    def pass_time(self, seconds: float, step_s: float = 10) -> None:
+        """Let time pass: a delivery every `step_s`, a tick every minute."""
+        until = self.clock.now() + timedelta(seconds=seconds)
+        next_tick = self.clock.now() + timedelta(seconds=60)
+        while self.clock.now() < until:
+            self.clock.advance(min(step_s, (until - self.clock.now()).total_seconds()))
+            if self.clock.now() >= next_tick:
+                self.tick()
+                next_tick += timedelta(seconds=60)
+            self.deliver()
