@@ -29,16 +29,19 @@ class ClientError(Exception):
 
 
 class ApiError(ClientError):
-    """An answer that is not a 2xx: `problem` is its problem document (RFC 9457), `field` the field that it names."""
+    """An answer that is not a 2xx: `problem` is its problem document (RFC 9457).
+
+    `errors` says what is wrong with which field, as far as fields are to blame; `field` is the first of them.
+    """
 
     def __init__(self, status: int, problem: "Document") -> None:
         self.status = status
         self.problem = problem
-        self.field = _text(problem.get("field"))
+        self.errors = _field_errors(problem.get("errors"))
+        self.field = self.errors[0][0] if self.errors else None
         said = (_text(problem.get(key)) for key in ("detail", "title", "message"))  # the last is API Gateway's own
         self.detail = next(filter(None, said), f"HTTP {status}")
-        named = self.field and not self.detail.startswith(self.field)
-        super().__init__(f"{self.field}: {self.detail}" if named else self.detail)
+        super().__init__(self.detail)
 
 
 class UnreachableError(ClientError):
@@ -183,6 +186,11 @@ def _read(answer: httpx.Response) -> Document | None:
     except ValueError:
         return None
     return Document(text, value) if isinstance(value, dict) else None
+
+
+def _field_errors(value: JsonValue) -> list[tuple[str, str]]:
+    faults = value if isinstance(value, list) else []
+    return [(str(fault.get("field")), str(fault.get("message"))) for fault in faults if isinstance(fault, dict)]
 
 
 def _text(value: object) -> str | None:

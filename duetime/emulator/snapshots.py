@@ -37,6 +37,7 @@ def _ministack(name: str) -> Any:  # it has no types
 def point_at_latest(saved: Path) -> None:
     """Make ministack load from the newest whole snapshot under `saved`, and from nothing if there is none."""
     _ministack("core.persistence").STATE_DIR = str((saved / LATEST).resolve())
+    _ministack("services.lambda_svc").CODE_BLOB_DIR = str(saved / "lambda-blobs")
 
 
 def write(saved: Path, services: StateOf) -> None:

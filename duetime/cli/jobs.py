@@ -1,0 +1,195 @@
+"""The commands that talk to the API. They never know more of a job than the API tells."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from duetime.cli import reading, render
+from duetime.cli.exits import Exit
+from duetime.cli.progress import succeeded
+from duetime.cli.watch import watch
+from duetime.client import DEFAULT_URL, ApiError, Client, Document, JsonValue, Submission, UnreachableError
+from duetime.signing import NoCredentialsError
+
+Url = Annotated[str, typer.Option(envvar="DUETIME_URL", help="Where the API is.")]
+Sign = Annotated[
+    bool | None,
+    typer.Option("--sign/--no-sign", help="Sign with AWS credentials (default: for API Gateway addresses)."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the API's own document and nothing else.")]
+Watch = Annotated[bool, typer.Option("--watch", help="Follow the job until it is over.")]
+JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.", show_default=False)]
+Cron = Annotated[str | None, typer.Option(metavar="EXPR", help="Recurring: a cron expression, read in --timezone.")]
+Every = Annotated[str | None, typer.Option(metavar="DURATION", help="Recurring: 30s, 5m, PT1H.")]
+At = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Once: RFC 3339, or a local time with --timezone; or now.")
+]
+Timezone = Annotated[str | None, typer.Option(metavar="ZONE", help="IANA name, such as Europe/Berlin.")]
+
+out = Console(soft_wrap=False)
+err = Console(stderr=True, soft_wrap=True)
+
+
+def submit(
+    *,
+    url: Url = DEFAULT_URL,
+    handler: Annotated[str | None, typer.Option(metavar="NAME", help="A function of handlers/.")] = None,
+    target: Annotated[str | None, typer.Option(metavar="JSON", help="The whole target, as JSON.")] = None,
+    at: At = None,
+    in_: Annotated[str | None, typer.Option("--in", metavar="DURATION", help="Once, after 10s, 5m, PT1H.")] = None,
+    cron: Cron = None,
+    every: Every = None,
+    timezone: Timezone = None,
+    payload: Annotated[
+        str | None, typer.Option(metavar="JSON", help="What the function gets; @file, or - for the standard input.")
+    ] = None,
+    job_id: Annotated[str | None, typer.Option(metavar="ID", help="An id of your own choice.")] = None,
+    name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
+    max_attempts: Annotated[int | None, typer.Option(help="How often a run is tried in all.")] = None,
+    timeout: Annotated[str | None, typer.Option(metavar="DURATION", help="How long one attempt may take.")] = None,
+    idempotency_key: Annotated[str | None, typer.Option(metavar="KEY", help="Makes it safe to send again.")] = None,
+    follow: Watch = False,
+    as_json: AsJson = False,
+    sign: Sign = None,
+) -> None:
+    """Submit a job: once (--at, --in) or recurring (--cron, --every)."""
+    _exactly_one({"--at": at, "--in": in_, "--cron": cron, "--every": every})
+    now = datetime.now(UTC)
+    submission = Submission(
+        target=reading.target(handler, target),
+        payload_json=None if payload is None else reading.payload_text(payload),
+        run_at=_run_at(at, in_, now),
+        cron=cron,
+        every=every,
+        timezone=timezone,
+        job_id=job_id,
+        name=name,
+        max_attempts=max_attempts,
+        timeout_s=None if timeout is None else reading.whole_seconds(timeout, "--timeout"),
+    )
+    with session(url, sign, as_json) as client:
+        job = client.submit(submission, idempotency_key=idempotency_key)
+        _show(client, job, follow, as_json, headline="submitted")
+
+
+def show(job: JobId, url: Url = DEFAULT_URL, follow: Watch = False, as_json: AsJson = False, sign: Sign = None) -> None:
+    """Show a job, its status and its latest runs."""
+    with session(url, sign, as_json) as client:
+        _show(client, client.get(job), follow, as_json)
+
+
+def runs(
+    job: JobId,
+    *,
+    url: Url = DEFAULT_URL,
+    cursor: Annotated[str | None, typer.Option(help="Go on where the last page ended.")] = None,
+    as_json: AsJson = False,
+    sign: Sign = None,
+) -> None:
+    """Show a job's runs, newest first, with all attempts."""
+    with session(url, sign, as_json) as client:
+        page = client.runs(job, cursor)
+        if as_json:
+            print_json(page)
+            return
+        render.runs_table(out, page)
+        if isinstance(page.get("cursor"), str):
+            err.print(f"more: duetime runs {job} --cursor {page['cursor']}", markup=False, highlight=False)
+
+
+def cancel(job: JobId, *, url: Url = DEFAULT_URL, as_json: AsJson = False, sign: Sign = None) -> None:
+    """Cancel a job. No attempt starts after this has answered."""
+    with session(url, sign, as_json) as client:
+        answer = client.cancel(job)
+        if as_json:
+            print_json(answer)
+            return
+        out.print(f"{render.coloured('cancelled')} {job}", highlight=False)
+        if answer.get("running"):
+            out.print("an attempt was already going on; it may still end, and none follows", highlight=False)
+
+
+def preview(
+    *,
+    url: Url = DEFAULT_URL,
+    at: At = None,
+    cron: Cron = None,
+    every: Every = None,
+    timezone: Timezone = None,
+    count: Annotated[int | None, typer.Option(help="How many times to show.")] = None,
+    as_json: AsJson = False,
+    sign: Sign = None,
+) -> None:
+    """Show when a schedule would fire."""
+    _exactly_one({"--at": at, "--cron": cron, "--every": every})
+    given: dict[str, JsonValue] = {
+        "run_at": datetime.now(UTC).isoformat() if at == "now" else at,
+        "cron": cron,
+        "every": every,
+        "timezone": timezone,
+        "count": count,
+    }
+    with session(url, sign, as_json) as client:
+        document = client.preview({key: value for key, value in given.items() if value is not None})
+        if as_json:
+            print_json(document)
+        else:
+            render.preview_table(out, document)
+
+
+@contextmanager
+def session(url: str, sign: bool | None = None, as_json: bool = False) -> Iterator[Client]:
+    """A client, and what its errors mean to the shell."""
+    try:
+        with Client(url, sign=sign) as client:
+            yield client
+    except ApiError as error:
+        if as_json:
+            print_json(error.problem)
+        complain(str(error))
+        raise typer.Exit(Exit.REFUSED) from None
+    except (UnreachableError, NoCredentialsError) as error:
+        complain(str(error))
+        if isinstance(error, UnreachableError) and url == DEFAULT_URL:
+            err.print("is it running? `duetime up` starts it", markup=False)
+        raise typer.Exit(Exit.UNREACHABLE) from None
+
+
+def complain(message: str) -> None:
+    """One error on the standard error, whatever it holds."""
+    err.print(f"duetime: {message}", style="red", markup=False, highlight=False)
+
+
+def print_json(document: Document) -> None:
+    """The API's answer to the letter."""
+    sys.stdout.write(document.text.rstrip("\n") + "\n")
+
+
+def _show(client: Client, job: Document, follow: bool, as_json: bool, headline: str = "") -> None:
+    if follow:
+        if headline and not as_json:
+            out.print(f"{headline} {job.get('job_id')}", markup=False, highlight=False)
+        job = watch(client, str(job.get("job_id")), err if as_json else out)
+    if as_json:
+        print_json(job)
+    else:
+        render.job_table(out, job)
+    if follow and not succeeded(job):
+        raise typer.Exit(Exit.NOT_SUCCEEDED)
+
+
+def _exactly_one(options: dict[str, str | None]) -> None:
+    if sum(value is not None for value in options.values()) != 1:
+        *most, last = options
+        raise reading.UsageError(f"give exactly one of {', '.join(most)} and {last}")
+
+
+def _run_at(at: str | None, in_: str | None, now: datetime) -> datetime | str | None:
+    if in_ is not None:
+        return now + reading.duration(in_, "--in")
+    return now if at == "now" else at

@@ -1,0 +1,73 @@
+"""Turns what a person types into what the API takes. It never judges what the API judges: schedules, names, limits."""
+
+import json
+import re
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+from duetime.client import JsonValue
+
+
+class UsageError(Exception):
+    """The command line cannot be read; the message names the option."""
+
+
+_UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_SHORT = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?", re.ASCII)
+_ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII)
+_LONGEST = timedelta(days=36_500)
+
+
+def duration(text: str, option: str) -> timedelta:
+    """`90` (seconds), `30s`, `5m`, `1h30m`, `2d`, `PT1H`. Raises UsageError naming the option."""
+    plain = text.strip()
+    found = re.fullmatch(r"()()()(\d+(?:\.\d+)?)", plain, re.ASCII) or _SHORT.fullmatch(plain) or _ISO.fullmatch(plain)
+    if not found or not any(found.groups()):
+        raise UsageError(f"{option} must be a duration such as 30s, 5m, 1h30m or PT1H, not {text!r}")
+    seconds = sum(float(part or 0) * unit for part, unit in zip(found.groups(), _UNITS.values(), strict=True))
+    if seconds > _LONGEST.total_seconds():
+        raise UsageError(f"{option} must be at most 36500d, not {text!r}")
+    return timedelta(seconds=seconds)
+
+
+def whole_seconds(text: str, option: str) -> int:
+    """A duration in whole seconds, for what the API counts in seconds."""
+    seconds = duration(text, option).total_seconds()
+    if seconds != int(seconds):
+        raise UsageError(f"{option} must be whole seconds, not {text!r}")
+    return int(seconds)
+
+
+def payload_text(text: str) -> str:
+    """The JSON text that `--payload` means: itself, the content of `@file`, or of the standard input for `-`."""
+    if text == "-":
+        text = sys.stdin.read()
+    elif text.startswith("@"):
+        try:
+            text = Path(text[1:]).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"--payload: {text[1:]} cannot be read: {error}") from None
+    _json(text, "--payload")
+    return text
+
+
+def target(handler: str | None, text: str | None) -> dict[str, JsonValue]:
+    """The target that `--handler` or `--target` means; exactly one of them."""
+    if (handler is None) == (text is None):
+        raise UsageError("give exactly one of --handler and --target")
+    if text is None:
+        return {"kind": "python", "handler": handler}
+    value = _json(text, "--target")
+    if not isinstance(value, dict):
+        raise UsageError(f'--target must be a JSON object such as {{"kind": "python", "handler": "…"}}, not {text!r}')
+    return value
+
+
+def _json(text: str, option: str) -> JsonValue:
+    try:
+        value: JsonValue = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        hint = " (a text needs its quotes: '\"…\"')" if re.fullmatch(r"\w[\w .-]*", text) else ""
+        raise UsageError(f"{option} must be JSON{hint}: {error}") from None
+    return value

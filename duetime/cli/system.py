@@ -1,0 +1,193 @@
+"""The commands that start and end a local Duetime. They never touch a deployed one."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from duetime.cli.demo import demo
+from duetime.cli.exits import Exit
+from duetime.cli.jobs import AsJson, complain, err, out
+from duetime.local.environment import last_lines
+from duetime.local.errors import EmulatorError, LocalError, StateInUseError
+from duetime.local.places import StateDir, project_root
+from duetime.local.stack import DEFAULT_PORT, LocalStack, is_held, read_status
+
+DETACHED_START_S = 600
+STOP_S = 60
+
+StateOption = Annotated[
+    Path | None,
+    typer.Option("--state-dir", help="Where jobs and deployment are kept (default: .duetime/state in the project)."),
+]
+
+
+def up(
+    *,
+    detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready, and let it run.")] = False,
+    state_dir: StateOption = None,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Of the local URL; 0: a free one.")] = DEFAULT_PORT,
+    emulator_port: Annotated[int, typer.Option(min=0, max=65_535, help="Of the local AWS; 0: 4566 or a free one.")] = 0,
+    enforce_iam: Annotated[bool, typer.Option("--enforce-iam", help="Refuse calls that IAM does not allow.")] = False,
+    run_demo: Annotated[bool, typer.Option("--demo", help="When it is ready, run a job due in 10 s.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Start a local Duetime: the real stack on a local AWS, at http://127.0.0.1:8484."""
+    with _plain_errors():
+        state = _state(state_dir)
+        if detach:
+            options = ["--port", str(port), "--emulator-port", str(emulator_port)]
+            _detach(state, [*options, "--enforce-iam"] if enforce_iam else options)
+            _say_ready(state, as_json)
+            if run_demo:
+                raise typer.Exit(demo(_url(state)))
+            return
+        stack = LocalStack(
+            state.path, port=port, emulator_port=emulator_port, enforce_iam=enforce_iam, report=_Steps().say
+        )
+        _foreground(stack, run_demo, as_json)
+
+
+def down(state_dir: StateOption = None) -> None:
+    """End the local Duetime; its jobs are kept."""
+    with _plain_errors():
+        state = _state(state_dir)
+        if not is_held(state):
+            state.status.unlink(missing_ok=True)
+            out.print(f"no local Duetime runs on {state.path}", markup=False, highlight=False)
+            return
+        pid = (read_status(state) or {}).get("pid")
+        if not isinstance(pid, int):
+            raise LocalError(f"a local Duetime is just starting on {state.path}; try again in a moment")
+        os.kill(pid, signal.SIGTERM)
+        with err.status("ending; the state is being saved"):
+            deadline = time.monotonic() + STOP_S
+            while is_held(state):
+                if time.monotonic() > deadline:
+                    raise LocalError(f"process {pid} has not ended within {STOP_S} s")
+                time.sleep(0.1)
+        out.print(f"ended; the jobs are kept in {state.path}", markup=False, highlight=False)
+
+
+def _foreground(stack: LocalStack, run_demo: bool, as_json: bool) -> None:
+    with _signals_interrupt():
+        try:
+            stack.start()
+            _say_ready(stack.state, as_json)
+            if run_demo:
+                demo(stack.url)
+            out.print("Ctrl-C ends it; the jobs are kept", highlight=False)
+            while stack.alive:
+                time.sleep(0.2)
+        except KeyboardInterrupt:
+            if not stack.alive:
+                raise typer.Exit(Exit.INTERRUPTED) from None
+            err.print("ending; the state is being saved")
+            return
+        finally:
+            _uninterrupted(stack.stop)
+    raise EmulatorError("the local AWS has died; what it saved up to 5 s before is kept: start again with `duetime up`")
+
+
+def _detach(state: StateDir, options: list[str]) -> None:
+    """Run `duetime up` in a session of its own and wait until it says that it is ready."""
+    if is_held(state):
+        raise StateInUseError(f"a local Duetime already runs on {state.path}: end it with `duetime down`")
+    state.path.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "duetime", "up", "--state-dir", str(state.path), *options]
+    with state.log.open("w") as log:
+        child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    deadline = time.monotonic() + DETACHED_START_S
+    with err.status("starting") as line:
+        while True:
+            said = state.log.read_text(errors="replace")
+            if child.poll() is not None:
+                raise LocalError(last_lines(said).removeprefix("duetime: ") or "it ended without a word")
+            status = read_status(state) or {}
+            if status.get("pid") == child.pid and status.get("phase") == "ready":
+                return
+            if time.monotonic() > deadline:
+                child.terminate()
+                raise LocalError(f"it was not ready within {DETACHED_START_S} s; see {state.log}")
+            line.update(escape(last_lines(said, 1)) or "starting")
+            time.sleep(0.1)
+
+
+def _say_ready(state: StateDir, as_json: bool) -> None:
+    status = read_status(state) or {}
+    if as_json:
+        sys.stdout.write(json.dumps(status) + "\n")
+        sys.stdout.flush()
+        return
+    table = Table(show_header=False, box=None)
+    table.add_row("Duetime", f"[bold]{status.get('url')}/v1/[/bold]")
+    table.add_row("AWS", f"{status.get('emulator_url')} (AWS_ENDPOINT_URL)")
+    table.add_row("state", escape(str(state.path)))
+    out.print(table)
+
+
+class _Steps:
+    """The steps of the start, each with the time since its beginning."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+
+    def say(self, step: str) -> None:
+        err.print(f"{time.monotonic() - self._begun:5.1f} s  {step}", markup=False, highlight=False)
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    try:
+        yield
+    except LocalError as error:
+        complain(str(error))
+        raise typer.Exit(Exit.REFUSED) from None
+
+
+@contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """`duetime down` (SIGTERM) and a closed terminal (SIGHUP) end it just as Ctrl-C does."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    former = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def _uninterrupted(act: Callable[[], None]) -> None:
+    """The state must be saved even when Ctrl-C is pressed twice."""
+    former = {
+        number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        act()
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def _state(state_dir: Path | None) -> StateDir:
+    return StateDir((state_dir or project_root() / ".duetime" / "state").resolve())
+
+
+def _url(state: StateDir) -> str:
+    return str((read_status(state) or {}).get("url"))
