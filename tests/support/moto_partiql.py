@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 
+_FAILED = {"Code": "ConditionalCheckFailed", "Message": "The conditional request failed"}
+
+
 class UntranslatableError(BaseException):
     """A statement that cannot be run on moto; not an Exception, so that no code under test hides it."""
 
@@ -29,6 +32,8 @@ class UpdatesByUpdateItem(Observer):
         self._dynamodb = dynamodb
 
     def answer(self, call: Call) -> dict[str, Any] | None:
+        if not call.endpoint.startswith(self._dynamodb.meta.endpoint_url):
+            return None
         if call.name == "dynamodb:ExecuteStatement" and is_update(call.params["Statement"]):
             raise UntranslatableError("ExecuteStatement with UPDATE: send it as a BatchExecuteStatement of one")
         if call.name != "dynamodb:BatchExecuteStatement":
@@ -67,10 +72,14 @@ class UpdatesByUpdateItem(Observer):
                 code = "ValidationError" if code == "Validation" else code
                 return {"Error": {"Code": code, "Message": error.response["Error"]["Message"]}}
             _add(capacity, update.table, 1.0)
-            failure: dict[str, Any] = {"Code": code, "Message": "The conditional request failed"}
+            failure: dict[str, Any] = dict(_FAILED)
             if error.response.get("Item"):  # type: ignore[typeddict-item]
                 failure["Item"] = error.response["Item"]  # type: ignore[typeddict-item]
             return {"Error": failure, "TableName": update.table}
+        except (
+            TypeError
+        ):  # moto cannot compare values of two types; DynamoDB finds that they are not equal, nor in order
+            return {"Error": dict(_FAILED), "TableName": update.table}
         _add(capacity, update.table, max(1.0, answer["ConsumedCapacity"]["CapacityUnits"]))  # moto says 0.5
         return {"TableName": update.table}
 

@@ -12,7 +12,7 @@ from typing import Any
 
 Value = dict[str, Any]
 _TOKEN = re.compile(
-    r"""\s*(?: (?P<name>"(?:[^"]|"")+") | (?P<text>'(?:[^']|'')*') | (?P<number>-?\d+(?:\.\d+)?)
+    r"""\s*(?: (?P<name>"(?:[^"]|"")+") | (?P<text>'(?:[^']|'')*') | (?P<number>\d+(?:\.\d+)?)
     | (?P<operator><=|>=|<>|!=|[=<>+\-(),.?\[\]]) | (?P<word>[A-Za-z_]\w*) )""",
     re.VERBOSE,
 )
@@ -119,9 +119,12 @@ class _Reader:
                 raise PartiqlError("has more question marks than parameters")
             self.used += 1
             return self.parameters[self.used - 1]
-        if kind in ("text", "number"):
+        if kind == "text":
             self.tokens.pop()
-            return {"S": text[1:-1].replace("''", "'")} if kind == "text" else {"N": text}
+            return {"S": text[1:-1].replace("''", "'")}
+        sign = "-" if self.word("-") else ""
+        if self.peek()[0] == "number":
+            return {"N": sign + self.tokens.pop()[1]}
         word = self.need("TRUE", "FALSE")
         return {"BOOL": word == "TRUE"}
 
