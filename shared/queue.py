@@ -46,7 +46,10 @@ class JobQueue:
     pause: Callable[[float], None]
 
     def send(self, messages: Sequence[Message]) -> None:
-        """Send each so that it is received at its second, never before. Raises SendError; what was taken is not sent again."""
+        """Send each so that it is received at its second, never before; what was taken is not sent again.
+
+        Raises SendError.
+        """
         for start in range(0, len(messages), BATCH):
             self._send_batch(messages[start : start + BATCH])
 

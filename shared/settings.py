@@ -1,6 +1,6 @@
-"""The settings of each function, read from the environment once, at cold start. It never has defaults that hide a missing one.
+"""The settings of each function, read from the environment once, at cold start. It never hides a missing one.
 
-The variable of field `horizon_s` is `DUETIME_HORIZON_S`; the stack asks `variables()` for the names, so that they stand once.
+The variable of field `horizon_s` is `DUETIME_HORIZON_S`; the stack asks `variables()` for the names.
 """
 
 import os

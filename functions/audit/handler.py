@@ -23,7 +23,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     now = flow.clock.now()
     found = flow.run(now, now + timedelta(seconds=context.get_remaining_time_in_millis() / 1000 - STOP_BEFORE_S))
     metrics.add_metric("AuditFindings", MetricUnit.Count, found.findings)
-    summary = {
+    summary: dict[str, Any] = {
         "findings": found.findings,
         "overdue": found.overdue,
         "unstarted": found.unstarted,

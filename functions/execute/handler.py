@@ -1,4 +1,4 @@
-"""The executor function: a batch of messages in, their runs made, the messages that must come back out. It decides nothing."""
+"""The executor function: a batch of messages in, those that must come back out. It decides nothing."""
 
 from typing import Any
 
@@ -29,7 +29,9 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 def _report(one: Handled) -> None:
     ended, message = one.ended, one.message
-    about = {"job_id": message.job_id, "scheduled_for": to_text(message.scheduled_for)} if message else {}
+    about: dict[str, Any] = (
+        {"job_id": message.job_id, "scheduled_for": to_text(message.scheduled_for)} if message else {}
+    )
     if one.error is not None:
         logger.error("a message could not be handled", exc_info=one.error, **about)
     else:

@@ -32,7 +32,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         metrics.add_metric("Claimed", MetricUnit.Count, done.claimed.won)
         metrics.add_metric("Enqueued", MetricUnit.Count, done.claimed.sent)
         metrics.add_metric("Recovered", MetricUnit.Count, done.recovered)
-    summary = {
+    summary: dict[str, Any] = {
         "shard": shard,
         "held": done.held,
         "epoch": done.epoch,

@@ -1,4 +1,4 @@
-"""One attempt of one run: start → read the job → call the target → write its end. It never touches the queue of jobs."""
+"""One attempt of one run: start → read the job → call the target → write its end. It never touches the queue."""
 
 import threading
 from collections.abc import Callable

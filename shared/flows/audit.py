@@ -1,4 +1,4 @@
-"""The audit: an hourly scan that must find nothing, repairs what it finds, and says how much that was. It deletes nothing.
+"""The audit: an hourly scan that must find nothing, and repairs and counts what it finds. It never calls a target.
 
 Sending again is harmless: a start condition stops what is not needed.
 """

@@ -1,4 +1,4 @@
-"""One batch of claims: journal page → conditional claims → sends → settle the page. It never asks what is due (tick does)."""
+"""One batch of claims: journal page → conditional claims → sends → settle. It never asks what is due (tick does)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

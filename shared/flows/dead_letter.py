@@ -1,4 +1,4 @@
-"""What the dead-letter queue gets: the run that used up its attempts, with its job and its history. It sends nothing."""
+"""What the dead-letter queue gets: a run that used up its attempts, with job and history. It sends nothing."""
 
 import json
 
@@ -10,7 +10,7 @@ PAYLOAD_BYTES = 128 * 1024  # a longer payload is left out, so that the message 
 
 
 def dead_letter_text(job: Job, run: Run, attempts: tuple[Attempt, ...]) -> str:
-    """One JSON text: `job`, `run`, `attempts`, `last_error`, `payload` (null with `payload_omitted` if it is too long)."""
+    """One JSON text: `job`, `run`, `attempts`, `last_error`, `payload` (null, and `payload_omitted`, if too long)."""
     spec = job.spec
     fits = len(spec.payload.encode()) <= PAYLOAD_BYTES
     return json.dumps(

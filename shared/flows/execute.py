@@ -1,4 +1,4 @@
-"""A batch of messages: each run at once and side by side, kept by leases, and put back or acknowledged. It claims nothing."""
+"""A batch of messages: runs side by side, kept by leases, then acknowledged or put back. It claims nothing."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence

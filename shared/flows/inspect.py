@@ -19,7 +19,7 @@ TICK_OVERDUE = timedelta(minutes=3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
-    """A job as it is shown: `status` of a one-off is its run's once it is claimed; `next_run_at` is the next that will start.
+    """A job as it is shown: `status` of a one-off is its run's once it is claimed; `next_run_at` is the next to start.
 
     `runs`: the latest 20, newest first. `running`: after a cancel, the runs that were still going on.
     """
@@ -72,7 +72,7 @@ class InspectFlow:
         return view(job, self.latest_runs(job), now)
 
     def latest_runs(self, job: Job) -> tuple[Run, ...]:
-        """The latest runs, newest first; of a one-off its own run is among them, however many an earlier job of its id left."""
+        """The latest runs, newest first; a one-off's own is among them, however many an earlier job of its id left."""
         found = self.run_store.newest(job.job_id, SHOWN_RUNS)
         run_at = job.spec.schedule.run_at
         if run_at is not None and len(found) == SHOWN_RUNS and found[-1].scheduled_for > run_at:

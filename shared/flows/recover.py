@@ -28,7 +28,7 @@ class Recovery:
         sent = 0
         for page in self.journal.old_pages(shard, now):
             again = self.unsent(page.messages)
-            # Sending and removing are two calls: a crash between them only sends again, and a start stops the duplicate.
+            # Sending and removing are two calls: a crash between them only sends again; a start stops the duplicate.
             self.queue.send(again)
             self.journal.settle(page)
             sent += len(again)

@@ -1,4 +1,4 @@
-"""Submit: a checked job into the store, and straight into the queue if it is due within the horizon. It never runs a job."""
+"""Submit: a checked job into the store, and into the queue if it is due within the horizon. It never runs a job."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -49,7 +49,7 @@ class SubmitFlow:
             return self._again(job, exists.job, now)
 
     def _again(self, job: Job, there: Job, now: datetime) -> JobView:
-        """A job of this id is there: the new one takes its place if it is over, with a revision that voids its messages."""
+        """A job of this id is there: the new one takes its place if it is over, and its revision voids old messages."""
         runs = tuple(self.runs.newest(job.job_id, 20))
         over = there.status is JobStatus.CANCELLED or is_finished(there, runs)
         if not over:

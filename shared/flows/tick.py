@@ -1,4 +1,4 @@
-"""The minute tick of one shard: lease → recover the journal → claim ahead, bucket by bucket → watermark. It never runs a job."""
+"""The minute tick of a shard: lease → recover the journal → claim ahead by bucket → watermark. It never runs a job."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,6 +16,7 @@ from shared.store.shards import ShardLease, Shards
 
 LEASE_S = 50  # under a minute: a tick that died keeps the next one out at most once
 LOOK_BACK = timedelta(minutes=10)  # the index lags; what appeared behind the watermark is still found
+NOTHING = Claimed()
 FIRST_LOOK_BACK = timedelta(hours=2)  # of a shard that was never ticked; the audit runs hourly and finds what is older
 
 
@@ -30,7 +31,7 @@ class Ticked:
     held: bool = False
     epoch: int = 0
     recovered: int = 0
-    claimed: Claimed = Claimed()
+    claimed: Claimed = NOTHING
     unplannable: tuple[str, ...] = ()
     complete: bool = False
 
@@ -88,7 +89,7 @@ class _Work:
     lease: ShardLease
     now: datetime
     stop_at: datetime
-    claimed: Claimed = Claimed()
+    claimed: Claimed = NOTHING
     unplannable: list[str] = field(default_factory=list)
     out_of_time: bool = False
 

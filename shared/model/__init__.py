@@ -1,1 +1,1 @@
-"""What Duetime speaks about: frozen values and the error tree. It never does anything and imports only the standard library."""
+"""What Duetime speaks about: frozen values and the error tree. It imports only the standard library."""

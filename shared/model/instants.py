@@ -1,4 +1,4 @@
-"""Moments as text: one canonical form, UTC with `Z`, at most microseconds. It never reads user input (rules.instants does)."""
+"""Moments as text: one canonical form, UTC with `Z`. It never reads user input (rules.instants does)."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -18,7 +18,7 @@ class JobStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """When a job is due. Exactly one of run_at, cron, every; checked by rules.schedules. All moments are aware, in UTC."""
+    """When a job is due: exactly one of run_at, cron, every (rules.schedules checks it). Moments are aware, in UTC."""
 
     run_at: datetime | None = None
     cron: str | None = None  # as the user wrote it

@@ -1,4 +1,4 @@
-"""How long an attempt may run before somebody else may take its run over. It never renews a lease (flows.execute does)."""
+"""How long an attempt may run before its run may be taken over. It never renews a lease (flows.execute does)."""
 
 LEASE_MAX_S = 60
 LEASE_MARGIN_S = 5  # for the end of an attempt to be written

@@ -1,4 +1,4 @@
-"""The states of a run and what moves it between them: the only authority. It never writes; the stores take their conditions from here.
+"""The states of a run and what moves it between them: the only authority. It never writes (store.runs does).
 
 `enqueued` stands for a claimed occurrence without a run item.
 """

@@ -6,7 +6,7 @@ from shared.model.job import Retry
 
 
 def backoff_s(retry: Retry, attempt: int, fraction: float) -> float:
-    """Seconds from the failure of attempt number `attempt` (1 is the first) to the next: exponential, capped, full jitter.
+    """Seconds from the failure of attempt `attempt` (1 is the first) to the next: exponential, capped, full jitter.
 
     `fraction` is 0 to 1. Source: "Exponential Backoff And Jitter", AWS Architecture Blog.
     """
@@ -14,7 +14,7 @@ def backoff_s(retry: Retry, attempt: int, fraction: float) -> float:
 
 
 def ceiling_s(retry: Retry, attempt: int) -> float:
-    """The longest that `backoff_s` can be: min(max_s, base_s × factor^(attempt - 1)), without ever forming the power."""
+    """The longest `backoff_s`: min(max_s, base_s × factor^(attempt - 1)), without ever forming too large a power."""
     if retry.base_s <= 0:
         return 0.0
     growth = (attempt - 1) * log(retry.factor)

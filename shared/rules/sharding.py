@@ -1,4 +1,4 @@
-"""Which shard a job belongs to: the one place that says so. It never depends on the process (Python's own hash does)."""
+"""Which shard a job belongs to: the one place that says so. It never depends on the process, as `hash()` does."""
 
 from hashlib import blake2b
 

@@ -18,7 +18,7 @@ def is_overdue(job: Job, now: datetime) -> bool:
 
 
 def claimed_long_ago(job: Job, now: datetime) -> list[datetime]:
-    """The claimed occurrences that must have a run by now. A one-off's is asked for at any age, others for three hours."""
+    """The claimed occurrences that must have a run by now: a one-off's at any age, others for three hours."""
     if job.status is not JobStatus.SCHEDULED or job.claimed_until is None:
         return []
     run_at = job.spec.schedule.run_at

@@ -1,4 +1,4 @@
-"""How each item of the table is written and read. It never calls AWS; the bytes it makes are a contract with later versions.
+"""How each item of the table is written and read: a contract with later versions. It never calls AWS.
 
 Moments are texts that sort (`2026-11-29T12:00:05`), structures that nothing queries are one JSON text.
 An attribute whose value is the default is left out, so that an ordinary job stays far below 1 KB.
@@ -122,8 +122,11 @@ def schedule_text(schedule: Schedule) -> str:
 
 def schedule_of(text_: str) -> Schedule:
     """The reverse of `schedule_text`."""
-    fields = json.loads(text_)
-    return Schedule(**{name: from_sort_text(v) if name in _MOMENTS else v for name, v in fields.items()})
+    fields: dict[str, Any] = json.loads(text_)
+    for name in _MOMENTS:
+        if name in fields:
+            fields[name] = from_sort_text(fields[name])
+    return Schedule(**fields)
 
 
 def run_of(item: Item) -> Run:

@@ -1,4 +1,4 @@
-"""The jobs: create, claim, change, read. Each write states the state it expects; none decides what is due (rules.plan does)."""
+"""The jobs: create, claim, change, read; each write states the state it expects. It never decides what is due."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The journal: the write-ahead page of a batch of claims, one item before the claims, removed after the sends. It sends nothing."""
+"""The journal: the page of a batch of claims, written before them and removed after the sends. It sends nothing."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -73,7 +73,7 @@ def page_of(item: Item) -> Page:
 
 
 def _entries_text(messages: Sequence[Message]) -> str:
-    """One entry a claim: job, revision, fence, lease, then its occurrences; kept short, since writing costs by the KB."""
+    """One entry a claim: job, revision, fence, lease, its occurrences; kept short, since writing costs by the KB."""
     entries: dict[tuple[str, int, int, int], list[Any]] = {}
     for message in messages:
         entry = (message.job_id, message.revision, message.fence, message.lease_s)

@@ -37,7 +37,7 @@ class RunRecord(BasePersistenceLayer):
         succeed: Callable[[Result], None],
         undo: Callable[[Exception], None],
     ) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.refused: Run | None = None
         self._message = message
         self._start = start

@@ -1,4 +1,4 @@
-"""The runs: start, renew, finish, withdraw, mark, read. Each write states the state it expects; none decides what should happen."""
+"""The runs: start, renew, finish, withdraw, mark, read; each write states the state it expects. It never decides."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -94,23 +94,24 @@ class Runs:
         """The attempt ended well. Raises LeaseLostError."""
         values = {":result": text(result)} if result is not None else {}
         values |= {":reason": text(reason)} if reason is not None else {}
-        self._finish(run, Event.SUCCEED, closed(run, Outcome.SUCCEEDED, None, now), now, values)
+        self._finish(run, Event.SUCCEED, closed(run, Outcome.SUCCEEDED, None, now), now, values=values)
 
     def fail(self, run: Run, attempts: tuple[Attempt, ...], retry_at: datetime, now: datetime) -> None:
         """The attempt failed and another comes at `retry_at`. Raises LeaseLostError, CancelRequestedError."""
-        self._finish(run, Event.FAIL, attempts, now, {":retry_at": text(sort_text(retry_at))}, _NOT_CANCELLED)
+        retry = {":retry_at": text(sort_text(retry_at))}
+        self._finish(run, Event.FAIL, attempts, now, values=retry, also=_NOT_CANCELLED)
 
     def exhaust(self, run: Run, attempts: tuple[Attempt, ...], now: datetime) -> None:
         """The last attempt failed and the dead-letter queue has it. Raises LeaseLostError, CancelRequestedError."""
-        self._finish(run, Event.EXHAUST, attempts, now, {}, _NOT_CANCELLED)
+        self._finish(run, Event.EXHAUST, attempts, now, values={}, also=_NOT_CANCELLED)
 
     def cancel(self, run: Run, attempts: tuple[Attempt, ...], reason: str, now: datetime) -> None:
         """No further attempt: the run ends as cancelled. Raises LeaseLostError."""
-        self._finish(run, Event.CANCEL, attempts, now, {":reason": text(reason)})
+        self._finish(run, Event.CANCEL, attempts, now, values={":reason": text(reason)})
 
     def skip_started(self, run: Run, reason: str, now: datetime) -> None:
         """The start was void and never comes again: the run is recorded as skipped, without an attempt."""
-        self._finish(run, Event.SKIP, (), now, {":reason": text(reason)}, _NOT_CANCELLED)
+        self._finish(run, Event.SKIP, (), now, values={":reason": text(reason)}, also=_NOT_CANCELLED)
 
     def forget_start(self, run: Run) -> None:
         """The start was void and may come again under another revision: as if it had never been.
@@ -199,7 +200,7 @@ class Runs:
         return found[:limit]
 
     def between(self, job_id: str, first: datetime, last: datetime) -> list[Run]:
-        """The runs scheduled from `first` to `last`, both included, and the one before them (it may stand for a span)."""
+        """The runs from `first` to `last`, both included, and the one before them (it may stand for a span)."""
         bounds = {
             ":pk": text(keys.job_pk(job_id)),
             ":first": text(keys.run_sk(first)),
@@ -244,6 +245,7 @@ class Runs:
         event: Event,
         attempts: tuple[Attempt, ...],
         now: datetime,
+        *,
         values: Item,
         also: str | None = None,
     ) -> None:

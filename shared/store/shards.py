@@ -1,4 +1,4 @@
-"""A shard's lease: owner, epoch, end, watermark. It keeps two ticks from doing the same work; no correctness rests on it."""
+"""A shard's lease: owner, epoch, end, watermark. No correctness rests on it: it only saves two ticks one work."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from shared.store.table import ConditionFailedError, Item, Table, number, text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardLease:
-    """What a tick holds: the fence (`epoch`), and the bucket up to which all was drained before (None: never ticked)."""
+    """What a tick holds: the fence (`epoch`), and the bucket up to which all was drained (None: never ticked)."""
 
     shard: int
     epoch: int

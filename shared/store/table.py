@@ -5,7 +5,7 @@ here, so that a reserved word (status, ttl …) can never stand bare.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -36,7 +36,7 @@ def number(value: float) -> dict[str, str]:
 
 
 class Table:
-    """Reads and writes of the table `name` through a low-level client. All reads are consistent, but those of an index."""
+    """Reads and writes of table `name` through a low-level client. All reads are consistent, but an index's."""
 
     def __init__(self, client: "DynamoDBClient", name: str) -> None:
         self.client = client
@@ -51,9 +51,10 @@ class Table:
         for start in range(0, len(keys), 100):
             wanted: list[Item] = list(keys[start : start + 100])
             while wanted:
-                answer = self.client.batch_get_item(RequestItems={self.name: {"Keys": wanted, "ConsistentRead": True}})
+                request: Any = {self.name: {"Keys": wanted, "ConsistentRead": True}}
+                answer: Item = dict(self.client.batch_get_item(RequestItems=request))
                 found += answer["Responses"].get(self.name, [])
-                wanted = list(answer.get("UnprocessedKeys", {}).get(self.name, {}).get("Keys", []))
+                wanted = answer.get("UnprocessedKeys", {}).get(self.name, {}).get("Keys", [])
         return found
 
     def put(self, item: Item, condition: str | None = None, values: Mapping[str, Any] | None = None) -> None:
@@ -94,31 +95,30 @@ class Table:
         call |= {"IndexName": index} if index else {"ConsistentRead": True}
         call |= {"FilterExpression": only} if only else {}
         call |= {"Limit": limit} if limit else {}
+        return self._pages(self.client.query, call, start)
+
+    def scan(self, segment: int, segments: int) -> Iterator[list[Item]]:
+        """Pages of all items of one of `segments` parts of the table, to the end."""
+        call = {"TableName": self.name, "Segment": segment, "TotalSegments": segments, "ConsistentRead": True}
+        return (items for items, _ in self._pages(self.client.scan, call, None))
+
+    def _pages(
+        self, operation: Callable[..., Any], call: Item, start: Item | None
+    ) -> Iterator[tuple[list[Item], Item | None]]:
         while True:
-            answer = self.client.query(**call, **({"ExclusiveStartKey": start} if start else {}))
+            answer = operation(**call, **({"ExclusiveStartKey": start} if start else {}))
             start = answer.get("LastEvaluatedKey")
             yield answer["Items"], start
             if not start:
                 return
 
-    def scan(self, segment: int, segments: int) -> Iterator[list[Item]]:
-        """Pages of all items of one of `segments` parts of the table, to the end."""
-        start: Item | None = None
-        while True:
-            answer = self.client.scan(
-                TableName=self.name,
-                Segment=segment,
-                TotalSegments=segments,
-                ConsistentRead=True,
-                **({"ExclusiveStartKey": start} if start else {}),
-            )
-            yield answer["Items"]
-            start = answer.get("LastEvaluatedKey")
-            if not start:
-                return
-
     def _write(
-        self, operation: Any, call: Item, condition: str | None, update: str, values: Mapping[str, Any] | None
+        self,
+        operation: Callable[..., Any],
+        call: Item,
+        condition: str | None,
+        update: str,
+        values: Mapping[str, Any] | None,
     ) -> Item:
         call = {"TableName": self.name, **call}
         if condition:
@@ -131,7 +131,8 @@ class Table:
             answer: Item = operation(**call)
         except ClientError as error:
             if error.response.get("Error", {}).get("Code") == "ConditionalCheckFailedException":
-                raise ConditionFailedError(error.response.get("Item")) from None  # type: ignore[call-overload]
+                there: Any = error.response.get("Item")
+                raise ConditionFailedError(there) from None
             raise
         return answer
 
