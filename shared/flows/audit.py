@@ -6,7 +6,7 @@ Sending again is harmless: a start condition stops what is not needed.
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from shared.clock import Clock
 from shared.flows.claims import Claimer, pages
@@ -28,6 +28,8 @@ from shared.store.runs import Runs
 from shared.store.shards import Shards
 from shared.store.table import Item, Table
 
+PAYLOAD_KEPT = timedelta(days=1)  # a payload is written just before its job: a younger one may be about to be named
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audited:
@@ -38,6 +40,7 @@ class Audited:
     abandoned: int = 0  # begun, and nobody at it
     pages: int = 0  # journal pages left behind
     unplannable: tuple[str, ...] = ()
+    swept: int = 0  # payloads that no job names any more; removed, and no finding
     complete: bool = True
 
     @property
@@ -51,6 +54,7 @@ class Audited:
             abandoned=self.abandoned + other.abandoned,
             pages=self.pages + other.pages,
             unplannable=self.unplannable + other.unplannable,
+            swept=self.swept + other.swept,
             complete=self.complete and other.complete,
         )
 
@@ -91,11 +95,13 @@ class AuditFlow:
         jobs = [item for item in items if item[keys.SK]["S"] == keys.JOB]
         runs = [run_of(item) for item in items if item[keys.SK]["S"].startswith(keys.RUN_PREFIX)]
         claims = [item for item in items if item[keys.SK]["S"].startswith(keys.CLAIM_PREFIX)]
+        payloads = [item for item in items if item[keys.SK]["S"].startswith(keys.PAYLOAD_PREFIX)]
         return (
             self._claim_overdue(jobs, epochs, now)
             + self._send_unstarted([job_of(item) for item in jobs], now)
             + self._send_abandoned([run for run in runs if is_abandoned(run, now)])
             + self._settle_pages(claims, now)
+            + Audited(swept=self.jobs.sweep_payloads(payloads, now - PAYLOAD_KEPT))
         )
 
     def _claim_overdue(self, items: Sequence[Item], epochs: dict[int, int], now: datetime) -> Audited:

@@ -42,7 +42,7 @@ class SubmitFlow:
         due_at = first_slot(spec.schedule, spec.job_id, now)
         if due_at is None:
             raise InvalidScheduleError("cron" if spec.schedule.cron else "every", "this schedule never fires")
-        job = new_job(spec, spec.job_id, due_at, now)
+        job = new_job(spec, spec.job_id, due_at, now, self.token())
         try:
             return self._store(job, None, now)
         except JobExistsError as exists:
@@ -107,8 +107,8 @@ class SubmitFlow:
             self.jobs.replace_finished(job, instead_of, ttl)
 
 
-def new_job(spec: JobSpec, job_id: str, due_at: datetime, now: datetime) -> Job:
-    """The job that `spec` becomes when it is submitted now."""
+def new_job(spec: JobSpec, job_id: str, due_at: datetime, now: datetime, payload_id: str) -> Job:
+    """The job that `spec` becomes when it is submitted now; `payload_id` names its payload if that is a long one."""
     return Job(
         job_id=job_id,
         spec=spec,
@@ -119,7 +119,7 @@ def new_job(spec: JobSpec, job_id: str, due_at: datetime, now: datetime) -> Job:
         fence=0,
         created_at=now,
         changed_at=now,
-        payload_apart=len(spec.payload.encode()) > PAYLOAD_INLINE_BYTES,
+        payload_id=payload_id if len(spec.payload.encode()) > PAYLOAD_INLINE_BYTES else None,
     )
 
 

@@ -99,4 +99,4 @@ class Job:
     changed_at: datetime  # last change of when
     runs_claimed: int = 0  # occurrences claimed so far, for max_runs
     claimed_until: datetime | None = None  # the last occurrence claimed
-    payload_apart: bool = False  # the payload is an item of its own
+    payload_id: str | None = None  # names the payload's own item, where it has one

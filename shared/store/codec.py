@@ -42,8 +42,8 @@ def job_item(job: Job, shard: int, ttl: datetime | None = None) -> Item:
             item[keys.DUE_KEY] = text(keys.due_key(job.due_at, shard))
     if job.claimed_until is not None:
         item["claimed_until"] = text(sort_text(job.claimed_until))
-    if job.payload_apart:
-        item["payload_apart"] = {"BOOL": True}
+    if job.payload_id is not None:
+        item["payload_id"] = text(job.payload_id)
     else:
         item["payload"] = text(spec.payload)
     if spec.retry != Retry():
@@ -85,16 +85,17 @@ def job_of(item: Item, payload: str | None = None) -> Job:
         changed_at=from_sort_text(item["changed_at"]["S"]),
         runs_claimed=int(item["runs_claimed"]["N"]),
         claimed_until=_moment_of(item, "claimed_until"),
-        payload_apart="payload_apart" in item,
+        payload_id=_text_of(item, "payload_id"),
     )
 
 
-def payload_item(job_id: str, payload: str, ttl: datetime | None) -> Item:
-    """A payload too long to stand in the job."""
-    item: Item = {**keys.payload_key(job_id), "payload": text(payload)}
-    if ttl is not None:
-        item[keys.TTL_ATTRIBUTE] = number(epoch_s(ttl))
-    return item
+def payload_item(job_id: str, payload_id: str, payload: str, written_at: datetime) -> Item:
+    """A payload too long to stand in the job. It has no TTL: the audit sweeps those that no job names."""
+    return {
+        **keys.payload_key(job_id, payload_id),
+        "payload": text(payload),
+        "written_at": text(sort_text(written_at)),
+    }
 
 
 def due_of(item: Item) -> Due:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import BatchStatementRequestTypeDef
 
 STATEMENTS = 25  # of one BatchExecuteStatement request: AWS's limit
-PAYLOAD_GRACE = timedelta(days=30)  # a payload item outlives its job's TTL by this, so that it is never the first to go
 
 _FREE = "attribute_not_exists(#pk)"
 _UNCHANGED = "#version = :version AND #revision = :revision"
@@ -109,13 +108,27 @@ class Jobs:
         item = self.table.get(keys.job_key(job_id))
         if item is None:
             return None
-        payload = self.table.get(keys.payload_key(job_id)) if "payload_apart" in item else None
+        if "payload_id" not in item:
+            return job_of(item)
+        payload = self.table.get(keys.payload_key(job_id, item["payload_id"]["S"]))
         return job_of(item, payload["payload"]["S"] if payload else None)
 
     def get_many(self, job_ids: Sequence[str]) -> dict[str, Job]:
         """Jobs by id, without the payloads that stand apart."""
         items = self.table.get_many([keys.job_key(job_id) for job_id in dict.fromkeys(job_ids)])
         return {job.job_id: job for job in map(job_of, items)}
+
+    def sweep_payloads(self, items: Sequence[Item], before: datetime) -> int:
+        """Remove those payload items that are older than `before` and that no job names; how many there were."""
+        old = [item for item in items if item["written_at"]["S"] < sort_text(before)]
+        jobs = self.get_many([keys.job_id_of(item[keys.PK]["S"]) for item in old])
+        swept = 0
+        for item in old:
+            job = jobs.get(keys.job_id_of(item[keys.PK]["S"]))
+            if job is None or item[keys.SK]["S"] != keys.PAYLOAD_PREFIX + (job.payload_id or ""):
+                self.table.delete({keys.PK: item[keys.PK], keys.SK: item[keys.SK]})
+                swept += 1
+        return swept
 
     def due(self, bucket: datetime, shard: int, until: datetime) -> Iterator[list[Due]]:
         """Pages of the jobs of `shard` that the index shows as due in `bucket`, up to `until`; the index lags."""
@@ -171,10 +184,10 @@ class Jobs:
         return {"Statement": statement, "Parameters": [*sets.values(), *where.values(), number(fence)]}
 
     def _put(self, job: Job, ttl: datetime | None, condition: str, values: Item) -> None:
-        if job.payload_apart:
-            # The payload first: a job is never seen without it. One left over by a lost race is overwritten or expires.
-            grace = ttl + PAYLOAD_GRACE if ttl else None
-            self.table.put(payload_item(job.job_id, job.spec.payload, grace))
+        if job.payload_id is not None:
+            # The payload first, so that a job is never seen without it, and under a name of its own, so that a submit
+            # which then finds the id taken has changed nothing. What no job names is swept by the audit.
+            self.table.put(payload_item(job.job_id, job.payload_id, job.spec.payload, job.created_at))
         try:
             self.table.put(job_item(job, shard_of(job.job_id, self.shards), ttl), condition, values)
         except ConditionFailedError:

@@ -15,7 +15,7 @@ DUE_AT = "due_at"
 DUE_PROJECTION = ("schedule", "revision", "timeout_s", "runs_claimed")  # with the keys, all that a claim needs
 
 JOB = "job"
-PAYLOAD = "payload"
+PAYLOAD_PREFIX = "payload#"
 LEASE = "lease"
 RUN_PREFIX = "run#"
 RUNS_END = "run$"  # sorts after every run
@@ -37,8 +37,8 @@ def job_key(job_id: str) -> Key:
     return _key(job_pk(job_id), JOB)
 
 
-def payload_key(job_id: str) -> Key:
-    return _key(job_pk(job_id), PAYLOAD)
+def payload_key(job_id: str, payload_id: str) -> Key:
+    return _key(job_pk(job_id), PAYLOAD_PREFIX + payload_id)
 
 
 def run_key(job_id: str, scheduled_for: datetime) -> Key:
