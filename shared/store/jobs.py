@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from shared.model.errors import DuetimeError
 from shared.model.instants import epoch_s, sort_text
 from shared.model.job import Due, Job, JobStatus
 from shared.rules.plan import Plan
@@ -111,7 +112,9 @@ class Jobs:
         if "payload_id" not in item:
             return job_of(item)
         payload = self.table.get(keys.payload_key(job_id, item["payload_id"]["S"]))
-        return job_of(item, payload["payload"]["S"] if payload else None)
+        if payload is None:  # never run a job with another payload than its own
+            raise DuetimeError(f"the payload of job {job_id!r} is not in the table")
+        return job_of(item, payload["payload"]["S"])
 
     def get_many(self, job_ids: Sequence[str]) -> dict[str, Job]:
         """Jobs by id, without the payloads that stand apart."""
