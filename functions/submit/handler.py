@@ -8,11 +8,10 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.submit import strict_json
-from functions.submit.errors import MethodNotAllowedError, RouteNotFoundError
 from functions.submit.operations import Operation
 from functions.submit.problems import kind_of, problem
 from functions.submit.request import Request
-from functions.submit.routes import OPERATIONS
+from functions.submit.routes import OPERATIONS, no_route
 from shared.telemetry import logger, metrics, tracer
 from shared.wiring import api
 
@@ -20,7 +19,7 @@ app = APIGatewayHttpResolver()
 
 
 @logger.inject_lambda_context(clear_state=True)
-@tracer.capture_lambda_handler
+@tracer.capture_lambda_handler(capture_response=False, capture_error=False)
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """`event`: payload format 2.0 of an HTTP API."""
@@ -30,6 +29,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 def _add(operation: Operation) -> None:
     @app.route(operation.rule, operation.method, operation_id=operation.operation_id)
     def run(**path: str) -> Response[str]:
+        if not operation.has_path(app.current_event.path):  # Powertools lets a line feed at the end pass
+            raise no_route(operation.method, app.current_event.path)
         wired = api()
         reply = operation.call(Request(app.current_event, path), wired, wired.clock.now())
         return _respond(reply.status, reply.document, {"Content-Type": "application/json", **reply.headers})
@@ -41,9 +42,7 @@ def _respond(status: int, document: object, headers: dict[str, str]) -> Response
 
 
 def _no_route(_: NotFoundError) -> Response[str]:
-    path, method = app.current_event.path, app.current_event.http_method
-    allowed = sorted(operation.method for operation in OPERATIONS if operation.has_path(path))
-    return _failed(MethodNotAllowedError(method, allowed) if allowed else RouteNotFoundError(path))
+    return _failed(no_route(app.current_event.http_method, app.current_event.path))
 
 
 def _failed(error: Exception) -> Response[str]:

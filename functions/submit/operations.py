@@ -49,4 +49,4 @@ class Operation:
 
     def has_path(self, path: str) -> bool:
         """Whether `path`, decoded, is one of this operation's."""
-        return re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(self.path)), path) is not None
+        return re.fullmatch(re.sub(r"\\\{\w+\\\}", r"[^/\\x00-\\x1f\\x7f]+", re.escape(self.path)), path) is not None

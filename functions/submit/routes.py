@@ -5,11 +5,18 @@ from functools import cache
 
 from functions.submit import calls, documents, problems
 from functions.submit.calls import Reply
+from functions.submit.errors import MethodNotAllowedError, RouteNotFoundError
 from functions.submit.models import JOB_ID_PATTERN, JobBody, PreviewBody
 from functions.submit.openapi import openapi_document
 from functions.submit.operations import Operation, Parameter
 from functions.submit.request import Request
 from shared.wiring import Api
+
+
+def no_route(method: str, path: str) -> RouteNotFoundError | MethodNotAllowedError:
+    """Why there is no route for this."""
+    allowed = sorted(operation.method for operation in OPERATIONS if operation.has_path(path))
+    return MethodNotAllowedError(method, allowed) if allowed and method not in allowed else RouteNotFoundError(path)
 
 
 def show_openapi(request: Request, api: Api, now: datetime) -> Reply:
