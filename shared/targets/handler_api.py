@@ -5,6 +5,7 @@ User code imports these names from `handlers`, which hands them on.
 
 import inspect
 import math
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -58,6 +59,13 @@ def handler(name: str) -> Callable[[HandlerT], HandlerT]:
 def registered() -> Mapping[str, Handler]:
     """All handlers of the modules imported so far, by name."""
     return dict(_registered)
+
+
+def forget_failed_modules() -> None:
+    """Drop the handlers of modules whose import failed after it had registered them."""
+    for name, function in registered().items():
+        if getattr(function, "__module__", None) not in sys.modules:
+            del _registered[name]
 
 
 def _check_function(name: str, function: Handler) -> None:

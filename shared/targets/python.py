@@ -60,18 +60,10 @@ class PythonTarget:
             zygote = self._loaded(stop)
             if isinstance(zygote, Result):
                 return zygote
-            try:
-                connection = zygote.begin()
-            except OSError:  # it ended since: nothing was started, so the next one may have it
-                zygote.ended.wait(_END_LIMIT_S)
-                continue
-            try:
-                with connection:
-                    conversation = Conversation(connection, time.monotonic() + call.timeout_s, stop)
-                    end = conversation.hold(_as_frame(call, handler))
-            finally:
-                zygote.done()
-            return self._result(call, zygote, end, conversation.answer)
+            end, answer = _converse(zygote, call, handler, stop)
+            if end is not End.NOT_BEGUN:
+                return self._result(call, zygote, end, answer)
+            zygote.ended.wait(_END_LIMIT_S)  # no handler was called, so the next zygote may have the attempt
         return Result(
             outcome=Outcome.FAILED, error="the process that starts handlers ends as soon as it has loaded them"
         )
@@ -99,7 +91,6 @@ class PythonTarget:
                 if time.monotonic() - since > LOAD_LIMIT_S:
                     self._leave_out(zygote, f"its import did not finish within {LOAD_LIMIT_S:g} s")
                     zygote.kill()
-                    zygote.ended.wait(_END_LIMIT_S)
                     break
             if zygote.loaded.is_set():
                 return zygote
@@ -143,6 +134,19 @@ class PythonTarget:
         if reload:
             self._retry_imports(zygote)
         return Result(outcome=Outcome(outcome), result=result, error=error, note=note)
+
+
+def _converse(zygote: Zygote, call: Call, handler: str, stop: threading.Event) -> tuple[End, Answer | None]:
+    try:
+        connection = zygote.begin()
+    except OSError:
+        return End.NOT_BEGUN, None
+    try:
+        with connection:
+            conversation = Conversation(connection, time.monotonic() + call.timeout_s, stop)
+            return conversation.hold(_as_frame(call, handler)), conversation.answer
+    finally:
+        zygote.done()
 
 
 def _as_frame(call: Call, handler: str) -> dict[str, object]:

@@ -3,6 +3,7 @@
 The board is memory shared with the zygote. Unlike a pipe it cannot be closed, filled or held open by the handler.
 """
 
+import contextlib
 import json
 import mmap
 import os
@@ -42,8 +43,8 @@ def run_attempt(frame: bytes, board: mmap.mmap, unloaded: Mapping[str, str]) -> 
         outlook = _call(frame, unloaded)
         if os.getpid() == pid:  # not a fork that the handler made and let return
             write_board(board, outlook)
-    except BaseException:  # noqa: BLE001  nothing may return into the zygote's own code
-        traceback.print_exc()
+    except BaseException as error:  # noqa: BLE001  nothing may return into the zygote's own code
+        _show(error)
     finally:
         _flush()
         os._exit(0)
@@ -85,7 +86,7 @@ def _call(frame: bytes, unloaded: Mapping[str, str]) -> Outlook:
     try:
         value = function(parse(call["payload"]), run)
     except BaseException as error:  # noqa: BLE001  sys.exit and KeyboardInterrupt are the handler's failure as well
-        traceback.print_exc()
+        _show(error)
         return Outlook("failed", error=describe(error))
     try:
         return Outlook("succeeded", result=dump(value))
@@ -101,9 +102,12 @@ def _unknown(name: str, unloaded: Mapping[str, str]) -> str:
     return cut(f"handler {name!r} is not known; known: {known}")
 
 
+def _show(error: BaseException) -> None:
+    with contextlib.suppress(BaseException):  # the handler may have closed standard error
+        traceback.print_exception(error)
+
+
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with contextlib.suppress(BaseException):  # the handler may have closed or replaced it
             stream.flush()
-        except Exception:  # noqa: BLE001  the handler may have closed or replaced it
-            continue

@@ -23,6 +23,7 @@ class End(Enum):
     ANSWERED = "answered"  # the process has ended; the answer tells how
     TIMED_OUT = "timed out"
     STOPPED = "stopped"
+    NOT_BEGUN = "not begun"  # the zygote ended, and had not begun to start the process
     ZYGOTE_LOST = "zygote lost"  # the zygote ended, and the attempt with it
     ZYGOTE_STUCK = "zygote stuck"  # it did not end the attempt when told to
 
@@ -43,6 +44,7 @@ class Conversation:
         self._connection = connection
         self._deadline = deadline
         self._stop = stop
+        self._begun = False
         self._pid: int | None = None
         self._buffer = b""
         self._poller = select.poll()
@@ -60,7 +62,7 @@ class Conversation:
         except TimeoutError:  # the zygote did not take the call: there is no process
             end = End.ZYGOTE_STUCK
         except OSError:
-            end = End.ZYGOTE_LOST
+            end = End.ZYGOTE_LOST if self._begun else End.NOT_BEGUN
         if end in (End.ZYGOTE_LOST, End.ZYGOTE_STUCK) and self._pid is not None:
             kernel.kill_group(self._pid)  # what the handler had started does not end with the zygote
         return end
@@ -94,7 +96,9 @@ class Conversation:
         *lines, self._buffer = (self._buffer + data).split(b"\n")
         for line in lines:
             said = json.loads(line)
-            if "pid" in said:
+            if "begun" in said:
+                self._begun = True
+            elif "pid" in said:
                 self._pid = said["pid"]
             else:
                 board = said["board"]

@@ -18,6 +18,8 @@ _BOOT = (
     "sys.argv[:] = ['handlers']; from shared.targets.processes.zygote import main; main(fd, directory, skip)"
 )
 
+_END_LIMIT_S = 5.0
+
 
 class Zygote:
     """One zygote process. All methods may be called from any thread."""
@@ -76,16 +78,16 @@ class Zygote:
             self._close_if_idle()
 
     def kill(self) -> None:
-        """End it at once, with every attempt in it."""
+        """End it at once, with every attempt in it, and wait for that."""
         self._process.kill()
+        self.ended.wait(_END_LIMIT_S)
 
     def close(self) -> None:
         """Have it end its attempts and itself, and wait for that."""
         with contextlib.suppress(OSError):
             self._control.shutdown(socket.SHUT_RDWR)
-        if not self.ended.wait(5):
+        if not self.ended.wait(_END_LIMIT_S):
             self.kill()
-            self.ended.wait(5)
 
     def _close_if_idle(self) -> None:
         if self._retired and not self._attempts:

@@ -4,7 +4,7 @@ It speaks with the executor over sockets:
 
 control  → one byte with a socket attached: an attempt.      ← lines of JSON: {"loading": module} …, {"ready": true}
 attempt  → the length of the call, the call (JSON); end of file: end the attempt.
-         ← lines of JSON: {"pid": 123}, then {"exit": code, "board": […] or null}
+         ← lines of JSON: {"begun": true}, {"pid": 123}, then {"exit": code, "board": […] or null}
 End of file on control: the executor is gone, so everything ends.
 """
 
@@ -26,6 +26,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
+from shared.targets.handler_api import forget_failed_modules
 from shared.targets.names import HandlerSourceError, handler_modules
 from shared.targets.processes import kernel
 from shared.targets.processes.attempt import BOARD_BYTES, read_board, run_attempt
@@ -70,6 +71,7 @@ def load(directory: Path, skip: Mapping[str, str], announce: Callable[[str], Non
         except BaseException as error:  # noqa: BLE001  also sys.exit at import: the other modules still work
             traceback.print_exc()
             failed[name] = describe(error)
+            forget_failed_modules()
             if name == directory.name:
                 break  # its modules cannot be imported either, for the same reason
     return failed
@@ -185,6 +187,7 @@ class Zygote:
     def _fork(self, attempt: _Attempt, frame: bytes) -> None:
         attempt.received.clear()
         zygote = os.getpid()
+        self._answer(attempt, b'{"begun": true}\n')  # without it the executor knows that no handler was called
         try:
             attempt.board = mmap.mmap(-1, BOARD_BYTES)
             pid = os.fork()
@@ -259,5 +262,9 @@ class Zygote:
     def _end(self) -> NoReturn:
         for pid in self._by_pid:
             kernel.kill_group(pid)
-        self._sweep()
+        while left := kernel.children():  # what a handler had started becomes ours when the handler is gone
+            for pid in left:
+                kernel.kill_group(pid)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(-1, 0)
         os._exit(0)
