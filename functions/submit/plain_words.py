@@ -1,6 +1,6 @@
 """pydantic's findings in plain words, in the order of the body. It never shows a name of ours or of Python's."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from difflib import get_close_matches
 
 from pydantic import BaseModel, ValidationError
@@ -76,7 +76,7 @@ def _message(detail: ErrorDetails, body: Mapping[str, object], model: type[BaseM
     else:
         raise AssertionError(f"no words for {kind}")
     if kind == "too_long":
-        return f"{words}, not {detail['ctx']['actual_length']}"
+        return f"{words}, not {len(value) if isinstance(value, Sized) else 0}"
     later = LATER.get(field, ())
     coming = " (the others come in a later version)" if isinstance(value, str) and value in later else ""
     return f"{words}, not {show(value)}{coming}"

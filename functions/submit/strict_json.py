@@ -36,6 +36,15 @@ class _Refused:
     message: str
 
 
+class _Number(Decimal):
+    """Keeps its own text: Decimal would write 1.10E+2 as 110, which a handler then sees as a whole number."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class _Repeating(dict[str, object]):
     """An object of which one key came twice."""
 
@@ -138,10 +147,15 @@ def _number(text: str) -> Decimal | _Refused:
     if len(text) > MAX_DIGITS:
         return _Refused(f"must have at most {MAX_DIGITS:,} digits")
     try:
-        number = Decimal(text)
+        number = _Number(text)
     except InvalidOperation:  # an exponent beyond even decimal's
         return _Refused(f"must be a number within ±1.8e308, not {show(text)[1:-1]}")
-    return number if isfinite(float(number)) else _Refused(f"must be a number within ±1.8e308, not {text[:40]}")
+    number.text = text
+    return (
+        number
+        if isfinite(Decimal.__float__(number))
+        else _Refused(f"must be a number within ±1.8e308, not {text[:40]}")
+    )
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
