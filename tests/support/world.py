@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from shared.flows.audit import Audited
 from shared.flows.execute import ExecuteFlow, Handled, Received
 from shared.flows.inspect import JobView
 from shared.flows.tick import Ticked, TickFlow
@@ -20,7 +21,7 @@ from shared.rules.schedules import read_schedule
 from shared.settings import AuditSettings, ExecuteSettings, SubmitSettings, TickSettings
 from shared.wiring import Api, Clients, build_api, build_audit, build_execute, build_tick
 from tests.support import calls
-from tests.support.aws import Aws
+from tests.support.aws import Aws, all_items
 from tests.support.clocks import ManualClock
 
 SUCCEED = Result(outcome=Outcome.SUCCEEDED, result="null")
@@ -183,3 +184,16 @@ class World:
                 self.tick()
                 next_tick += timedelta(seconds=60)
             self.deliver()
+
+    def items(self, sk: str = "") -> list[dict[str, Any]]:
+        """The table's items whose sort key begins with `sk`."""
+        return [item for item in all_items(self.aws) if item["sk"]["S"].startswith(sk)]
+
+    def audit(self) -> Audited:
+        """The hourly audit, now."""
+        now = self.clock.now()
+        return self.auditor.run(now, now + timedelta(seconds=60))
+
+    def statuses(self, job_id: str) -> list[str]:
+        """The runs' states, oldest first."""
+        return [str(run.status) for run in self.runs(job_id)]
