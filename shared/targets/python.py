@@ -27,7 +27,7 @@ _RESTARTS = 100  # zygotes that one attempt may see die while they load: one for
 class PythonTarget:
     """The handlers of the package `directory`; its parent is on the import path of the handlers. A TargetCaller.
 
-    The handlers begin to load in the background with the first of `start`, `load` and `call`.
+    Nothing is started before `load` or the first `call`.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -35,10 +35,6 @@ class PythonTarget:
         self._lock = threading.Lock()
         self._zygote: Zygote | None = None
         self._skip: dict[str, str] = {}  # modules whose import ended or blocked a zygote, and how
-
-    def start(self) -> None:
-        """Begin to load the handlers, without waiting for it."""
-        self._current()
 
     def load(self) -> None:
         """Load the handlers and wait for it, so that no attempt has to. Never raises: attempts say what is wrong."""
