@@ -20,7 +20,7 @@ for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL"):
 import moto  # noqa: E402, F401  its hook, too, has to be in place before the first session
 import pytest  # noqa: E402
 
-from tests.support import aws_rules, calls, clocks, emulator, emulator_backend, moto_backend  # noqa: E402
+from tests.support import aws_rules, calls, clocks, emulator, emulator_backend, moto_backend, network  # noqa: E402
 from tests.support.aws import Aws  # noqa: E402
 from tests.support.emulator import Emulator  # noqa: E402
 
@@ -28,12 +28,16 @@ calls.install()
 calls.add(aws_rules.RULES)
 
 
+network.guard()
+
+
 @pytest.fixture(autouse=True)
-def _aws_rules() -> Iterator[None]:
-    """No request may break AWS's limits, whatever became of the error that said so."""
+def _rules_hold() -> Iterator[None]:
+    """No request may break AWS's limits and nothing leaves loopback, whatever became of the error that said so."""
     aws_rules.RULES.forget()
+    network.forget()
     yield
-    broken = aws_rules.RULES.forget()
+    broken = aws_rules.RULES.forget() + network.forget()
     assert not broken, "\n".join(broken)
 
 

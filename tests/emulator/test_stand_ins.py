@@ -1,11 +1,13 @@
 """The two stand-ins for AWS and the clock that both follow: what every other test relies on."""
 
 import threading
+from pathlib import Path
 
 import pytest
 
 from tests.support.aws import Aws, acknowledge, all_items, dead_letters, messages_waiting, sqs_event, visible_messages
 from tests.support.clocks import EndlessWaitError, ManualClock
+from tests.support.emulator import Emulator
 
 pytestmark = pytest.mark.backends("moto", "emulator")
 
@@ -76,3 +78,14 @@ def test_one_of_many_racing_writes_wins(aws: Aws) -> None:
     for thread in threads:
         thread.join()
     assert len(won) == 1
+
+
+def test_the_emulator_listens_on_loopback_only(emulator_server: Emulator) -> None:
+    held = {link.readlink().name for link in Path(f"/proc/{emulator_server.pid}/fd").iterdir() if link.is_symlink()}
+    listening = [
+        fields[1]
+        for table in ("tcp", "tcp6")
+        for fields in map(str.split, Path(f"/proc/{emulator_server.pid}/net/{table}").read_text().splitlines()[1:])
+        if fields[3] == "0A" and f"socket:[{fields[9]}]" in held
+    ]
+    assert [address.partition(":")[0] for address in listening] == ["0100007F"]  # one socket, on 127.0.0.1

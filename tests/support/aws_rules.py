@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.support import aws_rules_dynamodb, aws_rules_sqs
+from tests.support.calls import RULES as RULES_ORDER
 from tests.support.calls import Call, Observer
 
 
@@ -26,6 +27,8 @@ def problems(service: str, operation: str, params: dict[str, Any]) -> list[str]:
 
 class AwsRules(Observer):
     """The observer. `broken` holds what was found since the last `forget`."""
+
+    order = RULES_ORDER
 
     def __init__(self) -> None:
         self.broken: list[str] = []

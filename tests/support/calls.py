@@ -1,7 +1,8 @@
 """One hook on every botocore call: observers see it, may change, answer or break it. It judges nothing itself.
 
-Observers come in the order in which they were added. For one call: `on_request` of each (the parameters may be
-changed), `answer` of each until one gives an answer (nothing is sent then), the service, at last `on_answer` of each.
+Observers lie around the service like the skins of an onion, the one of the lowest `order` outside. For one call:
+`on_request` of each (the parameters may be changed), `answer` of each until one gives an answer (nothing is sent then),
+the service, and back outwards `on_answer` of each.
 """
 
 import contextlib
@@ -13,6 +14,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from botocore import handlers
+
+RULES, LOG, FAULTS, STAND_IN = range(4)  # orders, from the outside to the inside
 
 _CONTEXT = "duetime_tests_call"
 _unseen = threading.local()
@@ -40,6 +43,8 @@ class Call:
 class Observer:
     """Sees every call while it is added. A raised exception goes to the caller as if the service had raised it."""
 
+    order = STAND_IN
+
     def on_request(self, call: Call) -> None:
         """Before botocore checks the parameters; they may be changed here."""
 
@@ -51,9 +56,10 @@ class Observer:
         """After the answer came; `call.answer` may be changed in place."""
 
 
-def add(observer: Observer, *, first: bool = False) -> None:
+def add(observer: Observer) -> None:
     """Let `observer` see all calls from now on, of clients old and new."""
-    _observers.insert(0 if first else len(_observers), observer)
+    _observers.append(observer)
+    _observers.sort(key=lambda one: one.order)
 
 
 def remove(observer: Observer) -> None:
@@ -61,8 +67,8 @@ def remove(observer: Observer) -> None:
 
 
 @contextlib.contextmanager
-def observing(observer: Observer, *, first: bool = False) -> Iterator[None]:
-    add(observer, first=first)
+def observing(observer: Observer) -> Iterator[None]:
+    add(observer)
     try:
         yield
     finally:
@@ -107,7 +113,7 @@ def _after_call(http_response: Any, parsed: dict[str, Any], context: dict[str, A
     if call is None:
         return
     call.status, call.answer = http_response.status_code, parsed
-    for observer in tuple(_observers):
+    for observer in reversed(tuple(_observers)):
         observer.on_answer(call)
 
 

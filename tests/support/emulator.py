@@ -57,6 +57,7 @@ class Emulator:
 
     url: str
     clock_file: Path
+    pid: int
 
     def client(self, service: str) -> Any:
         """A plain boto3 client of it."""
@@ -73,18 +74,18 @@ def running(services: str = "dynamodb,sqs") -> Iterator[Emulator]:
     """A server of its own, with nothing kept, stopped at the end."""
     python = environment()
     with tempfile.TemporaryDirectory(prefix="duetime-emulator-") as home:
-        emulator = Emulator(f"http://127.0.0.1:{_free_port()}", Path(home) / "clock")
-        emulator.clock_file.write_bytes(bytes(8))
-        log = Path(home) / "log"
+        port, clock_file, log = _free_port(), Path(home) / "clock", Path(home) / "log"
+        clock_file.write_bytes(bytes(8))
         with log.open("w") as output:
             process = subprocess.Popen(
-                [python, "-I", ROOT / "tests/support/emulator_server.py", emulator.clock_file],
-                env=_variables(emulator, home, services),
+                [python, "-I", ROOT / "tests/support/emulator_server.py", clock_file],
+                env=_variables(port, home, services),
                 cwd=home,
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
+        emulator = Emulator(f"http://127.0.0.1:{port}", clock_file, process.pid)
         try:
             _wait_until_ready(emulator, process, log)
             yield emulator
@@ -99,13 +100,13 @@ def running(services: str = "dynamodb,sqs") -> Iterator[Emulator]:
                 process.wait()
 
 
-def _variables(emulator: Emulator, home: str, services: str) -> dict[str, str]:
+def _variables(port: int, home: str, services: str) -> dict[str, str]:
     return {
         "PATH": os.defpath,
         "HOME": home,
         "TMPDIR": home,
         "BIND_HOST": "127.0.0.1",
-        "GATEWAY_PORT": emulator.url.rpartition(":")[2],
+        "GATEWAY_PORT": str(port),
         "IOT_MTLS_ENABLED": "0",
         "SFTP_ENABLED": "0",
         "PERSIST_STATE": "0",

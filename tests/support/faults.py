@@ -39,6 +39,8 @@ def writes(sk: str) -> Callable[[Call], bool]:
 class _Nth(Observer):
     """Counts the calls that match; true for number `nth` (from 1 on)."""
 
+    order = calls.FAULTS
+
     match: Match
     nth: int = 1
     seen: int = 0
@@ -75,6 +77,8 @@ def crash(*, before: Match | None = None, after: Match | None = None, nth: int =
 
 
 class _Refusing(Observer):
+    order = calls.FAULTS
+
     def __init__(self, match: Match, times: int, code: str) -> None:
         self.match, self.times, self.code, self.refused = match, times, code, 0
 
@@ -89,9 +93,7 @@ class _Refusing(Observer):
 
 
 @contextlib.contextmanager
-def refusing(
-    match: Match, times: int = 1, code: str = "ProvisionedThroughputExceededException"
-) -> Iterator[_Refusing]:
+def refusing(match: Match, times: int = 1, code: str = "ProvisionedThroughputExceededException") -> Iterator[_Refusing]:
     """The first `times` matching calls are refused for good (botocore's own retries are over); `refused` counts them."""
     observer = _Refusing(match, times, code)
     with calls.observing(observer):
@@ -132,7 +134,7 @@ def answer_lost(aws: Any, match: Match) -> Iterator[None]:
         return getattr(client, name)(**call.asked)
 
     observer = _Twice(match, make)
-    with calls.observing(observer, first=True):
+    with calls.observing(observer):
         yield
     assert observer.repeated is not None, f"no call like {match} was made"
 
@@ -140,6 +142,8 @@ def answer_lost(aws: Any, match: Match) -> Iterator[None]:
 @dataclass
 class Log(Observer):
     """Keeps every call that is made."""
+
+    order = calls.LOG
 
     seen: list[Call] = field(default_factory=list)
 

@@ -76,9 +76,7 @@ class UpdatesByUpdateItem(Observer):
             if error.response.get("Item"):  # type: ignore[typeddict-item]
                 failure["Item"] = error.response["Item"]  # type: ignore[typeddict-item]
             return {"Error": failure, "TableName": update.table}
-        except (
-            TypeError
-        ):  # moto cannot compare values of two types; DynamoDB finds that they are not equal, nor in order
+        except TypeError:  # moto cannot compare values of two types; DynamoDB finds them neither equal nor in order
             return {"Error": dict(_FAILED), "TableName": update.table}
         _add(capacity, update.table, max(1.0, answer["ConsumedCapacity"]["CapacityUnits"]))  # moto says 0.5
         return {"TableName": update.table}
