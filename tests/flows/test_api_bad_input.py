@@ -1,6 +1,7 @@
 """Bad input: each field with each wrong type, broken JSON, hostile sizes: 4xx, the field named, nothing stored."""
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -312,6 +313,25 @@ def test_numbers_of_the_payload_keep_their_digits(http: Http, number: str) -> No
     shown = http.get("/v1/jobs/n").text
     kept = shown.split('"payload":[')[1].split("]")[0]
     assert kept == number
+
+
+@pytest.mark.parametrize("host", ["UTC", "Asia/Tokyo", "America/New_York"])
+def test_times_never_depend_on_the_zone_of_the_host(http: Http, monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    """C26, C27."""
+    monkeypatch.setenv("TZ", host)
+    time.tzset()
+    try:
+        local = {"target": ECHO, "run_at": "2027-07-01T12:00:00", "timezone": "Europe/London"}
+        assert http.post("/v1/jobs", local).document["run_at"] == "2027-07-01T11:00:00Z"
+        zoned = {"target": ECHO, "run_at": "2027-07-01T12:00:00+05:30"}
+        assert http.post("/v1/jobs", zoned).document["run_at"] == "2027-07-01T06:30:00Z"
+        fixed = {"target": ECHO, "cron": "0 9 * * *", "timezone": "Etc/GMT+5"}
+        assert http.post("/v1/jobs", fixed).document["next_run_at"] == "2026-11-30T14:00:00Z"
+        for twice_or_never in ("2027-03-28T01:30:00", "2027-10-31T01:30:00"):
+            assert http.post("/v1/jobs", {**local, "run_at": twice_or_never}).fields == ["run_at"]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 json_values = st.recursive(
