@@ -12,7 +12,9 @@ from shared.model.errors import InvalidScheduleError
 _CRON = re.compile(r"cron\(([^()]*)\)", re.ASCII)
 _RATE = re.compile(r"rate\([ ]*(\d{1,9})[ ]+(minute|hour|day)s?[ ]*\)", re.ASCII)
 _AT = re.compile(r"at\(([^()]*)\)", re.ASCII)
-_WEEKDAY_NUMBER = re.compile(r"(?<![#/\w])(\d+)(?=[-#,/l]|$)", re.ASCII)
+# A number of the day of week field that is a weekday: not one of a step or after #.
+_WEEKDAY_NUMBER = re.compile(r"(?<![#/\d])(\d+)(?=[-#,/l]|$)", re.ASCII)
+_LATE_YEAR = re.compile(r"-21\d\d(?=[,/]|$)", re.ASCII)
 
 UNITS: Final = {"minute": 60, "hour": 3600, "day": 86400}
 
@@ -32,6 +34,7 @@ def aws_cron(text: str) -> str:
         raise InvalidScheduleError(
             "cron", f"{text!r:.60} wants a ? in just one of day of month and day of week, as on AWS"
         )
+    year = _LATE_YEAR.sub("-2099", year)  # AWS's years end in 2199, croniter's a hundred years before
     return f"0 {minute} {hour} {day} {month} {_weekdays(weekday)} {year}"
 
 

@@ -54,7 +54,7 @@ def fire_times(
         raise ValueError("`after` must be an aware datetime")
     zone = read_zone(timezone)
     if dst_gap not in ("run", "skip"):
-        raise InvalidScheduleError("dst_gap", f"must be 'run' or 'skip', not {dst_gap!r:.40}")
+        raise InvalidScheduleError("dst_gap", "must be 'run' or 'skip'")
     cron = Cron(read_cron(expr, job_id), zone, dst_gap)
     fires = _fires(cron, after, after.year + LOOK_AHEAD_YEARS)
     return [fire.at.astimezone(zone) for fire, _ in zip(fires, range(count), strict=False)]

@@ -54,7 +54,7 @@ class Items:
 
     part: Part
     text: str
-    plain: list[str] = field(default_factory=list)
+    plain: set[str] = field(default_factory=set)
     last_day: bool = False
     last_workday: bool = False
     near: set[int] = field(default_factory=set)
@@ -70,7 +70,7 @@ def read_field(part: Part, text: str, seed: str) -> Items:
     words = text.split(",")
     if len(words) > 1 and not {"*", "?"}.isdisjoint(words):
         raise items.bad("lists a star among other values; write the star alone or the values alone")
-    for word in words:
+    for word in dict.fromkeys(words):
         _read_item(items, word, seed)
     return items
 
@@ -78,9 +78,9 @@ def read_field(part: Part, text: str, seed: str) -> Items:
 def _read_item(items: Items, word: str, seed: str) -> None:
     part = items.part
     if word == "?" and part in (_DAY, _WEEKDAY):
-        items.plain.append("*")
+        items.plain.add("*")
     elif (found := _HASH.fullmatch(word)) and part is not _YEAR:
-        items.plain.append(_hashed(items, found, seed))
+        items.plain |= _hashed(items, found, seed)
     elif part is _DAY and word in ("l", "lw"):
         items.last_day |= word == "l"
         items.last_workday |= word == "lw"
@@ -93,10 +93,10 @@ def _read_item(items: Items, word: str, seed: str) -> None:
     elif part is _WEEKDAY and (found := _LAST.fullmatch(word)):
         items.last.add(_number(items, found[1] or found[2]))
     elif found := _RANGE.fullmatch(word):
-        items.plain.append(_range(items, found[1], found[2], _step(items, found[3])))
+        items.plain |= _range(items, found[1], found[2], _step(items, found[3]))
     elif found := _PLAIN.fullmatch(word):
         _step(items, found[2])
-        items.plain.append(word)
+        items.plain.add(word)
     else:
         raise items.bad(f"is not a list of {wanted(part)}")
 
@@ -118,21 +118,21 @@ def _step(items: Items, text: str | None) -> int:
     return int(text or 1)
 
 
-def _range(items: Items, low_text: str, high_text: str, step: int) -> str:
-    """A range in words that croniter reads rightly: as it is, or as a list where it wraps or is one value."""
+def _range(items: Items, low_text: str, high_text: str, step: int) -> set[str]:
+    """A range in words that croniter reads rightly: as it is, or as its values where it wraps or is one value."""
     part = items.part
     low, high = _number(items, low_text), _number(items, high_text)
     if part is _WEEKDAY and high_text == "7" and low_text != "7":
         high = 7  # 0-7 and 5-7 end on Sunday; their values are taken modulo 7 below
     if low < high <= part.high:
-        return f"{low}-{high}/{step}"
+        return {f"{low}-{high}/{step}"}
     if low > high and part is _YEAR:
         raise items.bad("runs backwards")
     end = high if low <= high else high + part.size
-    return ",".join(str((value - part.low) % part.size + part.low) for value in range(low, end + 1, step))
+    return {str((value - part.low) % part.size + part.low) for value in range(low, end + 1, step)}
 
 
-def _hashed(items: Items, found: re.Match[str], seed: str) -> str:
+def _hashed(items: Items, found: re.Match[str], seed: str) -> set[str]:
     """`H`, `H/15`, `H(0-29)`, `H(0-29)/10`: values that depend on the seed and the field, and on nothing else."""
     part = items.part
     low = _number(items, found[1]) if found[1] else part.low
@@ -141,11 +141,11 @@ def _hashed(items: Items, found: re.Match[str], seed: str) -> str:
         raise items.bad("has an H range that runs backwards")
     drawn = stable_hash(f"{seed}\0{part.name}")
     if not found[3]:
-        return str(low + drawn % (high - low + 1))
+        return {str(low + drawn % (high - low + 1))}
     step = _step(items, found[3])
-    return ",".join(str(value) for value in range(low + drawn % min(step, high - low + 1), high + 1, step))
+    return {str(value) for value in range(low + drawn % min(step, high - low + 1), high + 1, step)}
 
 
 def wanted(part: Part) -> str:
-    names = f" or {part.names[0]}-{part.names[-1]}".upper() if part.names else ""
+    names = f" or {part.names[0].upper()}-{part.names[-1].upper()}" if part.names else ""
     return f"numbers {part.low}-{part.high}{names}"

@@ -37,7 +37,7 @@ def read_cron(text: object, job_id: str | None = None) -> CronFields:
 
 def _clean(text: object) -> str:
     if not isinstance(text, str):
-        raise _bad(f"must be text such as '0 9 * * MON-FRI', not {text!r:.40}")
+        raise _bad(f"must be text such as '0 9 * * MON-FRI', not {type(text).__name__}")
     if len(text) > MAX_LENGTH:
         raise _bad(f"must have at most {MAX_LENGTH} characters, not {len(text)}")
     if not text.isascii():
@@ -51,7 +51,10 @@ def _clean(text: object) -> str:
         return ALIASES[plain]
     if "=" in plain:
         raise _bad(f"{text!r:.60} names a zone; put the zone into the field `timezone`")
-    return aws_cron(plain) if "(" in plain and plain.startswith(("cron", "rate", "at")) else plain
+    for form, place in (("rate(", "every"), ("at(", "run_at")):
+        if plain.startswith(form):
+            raise _bad(f"{text!r:.60} is no cron expression; put it into the field `{place}`")
+    return aws_cron(plain) if plain.startswith("cron") else plain
 
 
 def _has_hash(plain: str) -> bool:

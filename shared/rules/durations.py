@@ -8,9 +8,8 @@ from shared.rules.aws_forms import aws_rate
 
 MAX_DURATION_S: Final = 3653 * 86400  # ten years
 
-_SHORT = re.compile(r"(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?", re.ASCII)
-_ISO = re.compile(r"P(?:(\d{1,9})D)?(?:T(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})S)?)?", re.ASCII)
-_ISO_WEEKS = re.compile(r"P(\d{1,9})W", re.ASCII)
+_SHORT = re.compile(r"(?:(\d{1,9})w)?(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?", re.ASCII)
+_ISO = re.compile(r"P(?:(\d{1,9})W)?(?:(\d{1,9})D)?(?:T(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})S)?)?", re.ASCII)
 
 
 def read_duration(text: object, field: str, *, error: type[InputError] = InvalidScheduleError) -> int:
@@ -19,7 +18,7 @@ def read_duration(text: object, field: str, *, error: type[InputError] = Invalid
     At least 1 second, at most 10 years. Raises `error` of `field` and nothing else.
     """
     if not isinstance(text, str):
-        raise error(field, f"must be a duration such as 5m or PT1H, written as text, not {text!r:.40}")
+        raise error(field, f"must be a duration as text, such as 5m or PT1H, not {type(text).__name__}")
     seconds = _seconds(text.strip(" "))
     if seconds is None:
         raise error(
@@ -36,10 +35,8 @@ def read_duration(text: object, field: str, *, error: type[InputError] = Invalid
 def _seconds(text: str) -> int | None:
     if (rate := aws_rate(text)) is not None:
         return rate
-    if weeks := _ISO_WEEKS.fullmatch(text):
-        return int(weeks[1]) * 7 * 86400
     found = _SHORT.fullmatch(text) or _ISO.fullmatch(text)
     if found is None or not any(found.groups()):
         return None
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
-    return days * 86400 + hours * 3600 + minutes * 60 + seconds
+    weeks, days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return (weeks * 7 + days) * 86400 + hours * 3600 + minutes * 60 + seconds

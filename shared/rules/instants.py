@@ -41,7 +41,7 @@ def read_instant(
         return error(field, f"{text!r:.60} {why}")
 
     if not isinstance(text, str):
-        raise refuse(f"is not text; {_EXAMPLE}")
+        raise error(field, f"must be text, not {type(text).__name__}; {_EXAMPLE}")
     found = _RFC_3339.fullmatch(text)
     if found is None:
         raise refuse(f"{'looks like an epoch number' if _NUMBER.fullmatch(text) else 'is not a time'}; {_EXAMPLE}")

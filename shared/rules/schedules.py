@@ -131,8 +131,10 @@ def _jitter(jitter_s: object, every_s: int | None) -> int:
 
 
 def _whole(value: object, field: str, low: int, high: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise InvalidScheduleError(field, f"must be a whole number from {low} to {high}, not {value!r:.40}")
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidScheduleError(field, f"must be a whole number from {low} to {high}, not {type(value).__name__}")
+    if not low <= value <= high:
+        raise InvalidScheduleError(field, f"must be a whole number from {low} to {high}")
     return value
 
 
@@ -141,7 +143,7 @@ def _dst_gap(value: object) -> Literal["run", "skip"]:
         return "run"
     if value == "skip":
         return "skip"
-    raise InvalidScheduleError("dst_gap", f"must be 'run' or 'skip', not {value!r:.40}")
+    raise InvalidScheduleError("dst_gap", "must be 'run' or 'skip'")
 
 
 def _catch_up(value: object) -> Literal["latest", "all", "skip"]:
@@ -151,7 +153,7 @@ def _catch_up(value: object) -> Literal["latest", "all", "skip"]:
         return "all"
     if value == "skip":
         return "skip"
-    raise InvalidScheduleError("catch_up", f"must be 'latest', 'all' or 'skip', not {value!r:.40}")
+    raise InvalidScheduleError("catch_up", "must be 'latest', 'all' or 'skip'")
 
 
 def _refuse_if_never(schedule: Schedule, kind: str, job_id: str, now: datetime) -> None:

@@ -27,8 +27,6 @@ def first_slot(schedule: Schedule, job_id: str, now: datetime) -> datetime | Non
 def next_slot(schedule: Schedule, job_id: str, after: datetime) -> datetime | None:
     """The first slot strictly after `after`, in UTC; None if there is none."""
     found = _Slots(schedule, job_id).next(after)
-    if found is not None and found.at <= after:
-        raise DuetimeError(f"job {job_id}: the slot after {after} came out as {found.at}, which is not after it")
     return found.at if found else None
 
 
@@ -146,12 +144,14 @@ class _Slots:
         self.end_at = schedule.end_at
 
     def next(self, after: datetime) -> _Slot | None:
-        if self.jitter_s:
-            pending = self._pending(after)
-            if pending:
-                return pending
-        following = self._next_base(after)
-        return following and self._jittered(following)
+        slot = self._pending(after)
+        if slot is None and (following := self._next_base(after)):
+            slot = self._jittered(following)
+        if slot is not None and slot.at <= after:
+            raise DuetimeError(
+                f"job {self.job_id}: the slot after {after} came out as {slot.at}, which is not after it"
+            )
+        return slot
 
     def latest(self, after: datetime, until: datetime) -> datetime | None:
         low = self._from(after - timedelta(seconds=self.jitter_s))
@@ -181,7 +181,8 @@ class _Slots:
         if not self.jitter_s:
             return None
         found = self.base.latest(self._from(after - timedelta(seconds=self.jitter_s) - _TICK), self._to(after))
-        slot = self._jittered(_Slot(found)) if found else None
+        base = self.base.next(found - _TICK) if found else None  # the same again, with its note
+        slot = self._jittered(base) if base else None
         return slot if slot and slot.at > after else None
 
     def _still_pending(self, moment: datetime) -> int:
@@ -220,11 +221,14 @@ def _note(cron: Cron, fire: Fire) -> str | None:
     """What the wall clock did to a fixed time. Wildcard times follow it, so there is nothing to explain."""
     if fire.shift is None or not cron.fields.fixed:
         return None
-    meant, there = fire.wall.strftime("%H:%M"), fire.at.astimezone(cron.zone)
-    if fire.shift.is_gap:
-        return f"{meant} does not exist on this day; runs at {there:%H:%M} {_offset_text(there)}"
-    return f"{meant} happens twice on this day; runs at the first ({_offset_text(there)})"
+    there = fire.at.astimezone(cron.zone)
+    meant, offset = _time_text(fire.wall), there.isoformat(timespec="seconds")[19:]
+    if not fire.shift.is_gap:
+        return f"{meant} happens twice on this day; runs at the first, {offset}"
+    if fire.wall.date() == there.date():
+        return f"{meant} does not exist on this day; runs at {_time_text(there)} {offset}"
+    return f"{meant} does not exist on {fire.wall:%Y-%m-%d}; runs at {there:%Y-%m-%d} {_time_text(there)} {offset}"
 
 
-def _offset_text(moment: datetime) -> str:
-    return moment.isoformat(timespec="seconds")[19:]
+def _time_text(wall: datetime) -> str:
+    return f"{wall:%H:%M:%S}" if wall.second else f"{wall:%H:%M}"

@@ -23,7 +23,7 @@ def _names() -> frozenset[str]:
 def read_zone(name: object, field: str = "timezone", *, error: type[InputError] = InvalidScheduleError) -> ZoneInfo:
     """The IANA zone `name`, spelled exactly so. Raises `error` for anything that is not in the zone database."""
     if not isinstance(name, str):
-        raise error(field, f"must be the name of an IANA time zone such as Europe/London, not {name!r:.40}")
+        raise error(field, f"must be the name of an IANA time zone such as Europe/London, not {type(name).__name__}")
     if name not in _names():
         raise error(field, f"{name!r:.60} is not an IANA time zone; write one such as Europe/London or UTC")
     return ZoneInfo(name)
