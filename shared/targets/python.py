@@ -4,6 +4,7 @@ That process is a fork of the zygote (docs/decisions/0004-handler-processes.md).
 and a handler that takes its process down ends one attempt, not the batch.
 """
 
+import contextlib
 import threading
 import time
 from pathlib import Path
@@ -27,7 +28,7 @@ _RESTARTS = 100  # zygotes that one attempt may see die while they load: one for
 class PythonTarget:
     """The handlers of the package `directory`; its parent is on the import path of the handlers. A TargetCaller.
 
-    Nothing is started before `load` or the first `call`.
+    Nothing is started before `start`, `load` or the first `call`.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -35,6 +36,11 @@ class PythonTarget:
         self._lock = threading.Lock()
         self._zygote: Zygote | None = None
         self._skip: dict[str, str] = {}  # modules whose import ended or blocked a zygote, and how
+
+    def start(self) -> None:
+        """Begin to load the handlers, without waiting for it. Never raises: attempts say what is wrong."""
+        with contextlib.suppress(OSError):
+            self._current()
 
     def load(self) -> None:
         """Load the handlers and wait for it, so that no attempt has to. Never raises: attempts say what is wrong."""
@@ -60,9 +66,7 @@ class PythonTarget:
             if end is not End.NOT_BEGUN:
                 return self._result(call, zygote, end, answer)
             zygote.ended.wait(_END_LIMIT_S)  # no handler was called, so the next zygote may have the attempt
-        return Result(
-            outcome=Outcome.FAILED, error="the process that starts handlers ends as soon as it has loaded them"
-        )
+        return _lost("the process that starts handlers could not be reached, however often it was started anew")
 
     def _current(self) -> Zygote:
         with self._lock:
@@ -75,7 +79,10 @@ class PythonTarget:
         for _ in range(_RESTARTS):
             if stop.is_set():
                 return _cancelled()
-            zygote = self._current()
+            try:
+                zygote = self._current()
+            except OSError as error:  # too many processes, or no memory for one: another attempt may be luckier
+                return _lost(cut(f"the process that starts handlers could not be started: {error}"))
             module, since = zygote.loading, time.monotonic()
             while not zygote.loaded.wait(_SLICE_S):
                 if stop.is_set():
@@ -121,8 +128,7 @@ class PythonTarget:
                 return _lost("the process that starts handlers did not respond and was ended")
             case End.ZYGOTE_LOST:
                 zygote.ended.wait(_END_LIMIT_S)
-                how = zygote.ending() if zygote.ended.is_set() else "is out of reach"
-                return _lost(f"the process that starts handlers {how} during the attempt")
+                return _lost(f"the process that starts handlers {zygote.ending()} during the attempt")
         assert answer is not None
         if answer.board is None:
             return _lost(f"the process {kernel.ending(answer.exit_code)} before the handler returned")

@@ -172,6 +172,41 @@ def test_an_interpreter_that_cannot_start(tmp_path: Path, monkeypatch: pytest.Mo
     assert result.error == "the process that starts handlers exited with code 1 before it could load them"
 
 
+def test_an_interpreter_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    with running(write_package(tmp_path, {"good": GOOD})) as target:
+        target.start()
+        result = attempt(target, "good")
+        assert result.outcome is Outcome.LOST
+        assert "could not be started: [Errno 2]" in (result.error or "")
+        monkeypatch.undo()
+        assert attempt(target, "good").result == '"good"'
+
+
+def test_no_room_for_a_process_is_that_attempts_outcome(tmp_path: Path) -> None:
+    """As when memory or the number of processes is at its limit."""
+    full = f"""
+import os
+fork = os.fork
+def refuse():
+    if os.path.exists({str(tmp_path / "full")!r}):
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+    return fork()
+os.fork = refuse
+"""
+    with running(write_package(tmp_path, {"full": full, "good": GOOD})) as target:
+        zygote = zygote_pid(target)
+        (tmp_path / "full").touch()
+        result = attempt(target, "good")
+        assert result.outcome is Outcome.LOST
+        assert result.error == (
+            "no process could be started: BlockingIOError: [Errno 11] Resource temporarily unavailable"
+        )
+        (tmp_path / "full").unlink()
+        assert attempt(target, "good").result == '"good"'
+        assert zygote_pid(target) == zygote
+
+
 def test_it_works_where_main_is_a_runtimes_bootstrap_without_dev_shm(tmp_path: Path) -> None:
     """As on Lambda: `__main__` is somebody else's script, which must not run a second time."""
     package = write_package(tmp_path, {"good": GOOD})

@@ -29,7 +29,7 @@ from tests.support.python_targets import (
 
 ROOT = Path(__file__).parents[2]
 SOURCE = '''
-import atexit, os, signal, subprocess, sys, threading, time
+import ctypes, os, signal, subprocess, sys, threading, time
 
 @handler("echo")
 def echo(payload, run):
@@ -98,6 +98,7 @@ def show(payload, run):
     sys.stdout.write("without a line's end")
     os.write(1, b"written to 1\\\\n")
     subprocess.run(["echo", "from a program"])
+    ctypes.CDLL(None).puts(b"put by C")
     return sys.stdin.read()
 
 @handler("flood")
@@ -221,7 +222,7 @@ def test_output_goes_to_standard_error_and_never_to_standard_output(tmp_path: Pa
     )
     assert (done.returncode, done.stdout) == (0, b""), done.stderr[-2000:]
     lines = done.stderr.split(b"\n")
-    assert {b"printed by print", b"from a program"} <= set(lines)
+    assert {b"printed by print", b"from a program", b"put by C"} <= set(lines)
     assert b"written to 1" in done.stderr
     assert b"without a line's end" in done.stderr
     assert lines.count(b"x" * 65535) == 64

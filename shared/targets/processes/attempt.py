@@ -46,7 +46,7 @@ def run_attempt(frame: bytes, board: mmap.mmap, unloaded: Mapping[str, str]) -> 
     except BaseException as error:  # noqa: BLE001  nothing may return into the zygote's own code
         _show(error)
     finally:
-        _flush()
+        flush_output()
         os._exit(0)
 
 
@@ -107,7 +107,9 @@ def _show(error: BaseException) -> None:
         traceback.print_exception(error)
 
 
-def _flush() -> None:
+def flush_output() -> None:
+    """Write out what Python and C libraries hold back of the two outputs."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(BaseException):  # the handler may have closed or replaced it
             stream.flush()
+    kernel.flush_c_streams()

@@ -22,7 +22,7 @@ _END_LIMIT_S = 5.0
 
 
 class Zygote:
-    """One zygote process. All methods may be called from any thread."""
+    """One zygote process. All methods may be called from any thread. Raises OSError if it cannot be started."""
 
     def __init__(self, directory: Path, skip: Mapping[str, str]) -> None:
         self.started_at = time.monotonic()
@@ -35,13 +35,17 @@ class Zygote:
         self._control, theirs = socket.socketpair()
         with theirs:
             boot = json.dumps([_import_path(), theirs.fileno(), str(directory), dict(skip)])
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _BOOT, boot],
-                stdin=subprocess.DEVNULL,
-                stdout=2,  # the executor's own standard output may be a protocol
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
+            try:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", _BOOT, boot],
+                    stdin=subprocess.DEVNULL,
+                    stdout=2,  # the executor's own standard output may be a protocol
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,
+                )
+            except OSError:
+                self._control.close()
+                raise
         threading.Thread(target=self._watch, name="handlers-zygote", daemon=True).start()
 
     @property
@@ -49,8 +53,8 @@ class Zygote:
         return self._process.pid
 
     def ending(self) -> str:
-        """How it ended: `exited with code 1`. Only after `ended` is set."""
-        return kernel.ending(self._process.returncode)
+        """How it ended: `exited with code 1`."""
+        return kernel.ending(self._process.returncode) if self.ended.is_set() else "could not be ended"
 
     def begin(self) -> socket.socket:
         """Open an attempt. Raises OSError if the zygote is gone; then nothing of it was started."""

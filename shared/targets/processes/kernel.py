@@ -48,6 +48,11 @@ def no_core_dumps() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
+def flush_c_streams() -> None:
+    """Write out what C libraries have printed: a process that ends by `_exit` would lose it."""
+    _libc.fflush(None)
+
+
 def kill_group(pid: int) -> None:
     """SIGKILL for process `pid` and all of the group it leads."""
     for kill in (os.killpg, os.kill):

@@ -29,7 +29,7 @@ from typing import NoReturn
 from shared.targets.handler_api import forget_failed_modules
 from shared.targets.names import HandlerSourceError, handler_modules
 from shared.targets.processes import kernel
-from shared.targets.processes.attempt import BOARD_BYTES, read_board, run_attempt
+from shared.targets.processes.attempt import BOARD_BYTES, flush_output, read_board, run_attempt
 from shared.targets.processes.conversation import LENGTH_BYTES
 from shared.targets.processes.texts import describe
 
@@ -45,6 +45,7 @@ def main(control_fd: int, directory: str, skip: Mapping[str, str]) -> NoReturn:
         faulthandler.enable()
     kernel.no_core_dumps()
     unloaded = {**skip, **load(Path(directory), skip, lambda name: _say(control, {"loading": name}))}
+    flush_output()  # or every child would write what is left in the buffers
     gc.collect()
     gc.freeze()  # keeps the children from copying pages just to count references
     zygote = Zygote(control, unloaded)
