@@ -98,8 +98,8 @@ class PythonTarget:
             if zygote.loaded.is_set():
                 return zygote
             if zygote.loading is None:
-                error = f"the process that starts handlers {zygote.ending()} before it could load them"
-                return Result(outcome=Outcome.FAILED, error=error)
+                why = f"the process that starts handlers {zygote.ending()} before it could load them"
+                return Result(outcome=Outcome.FAILED, error=why)
             self._leave_out(zygote, f"its import ended the process, which {zygote.ending()}")
         return Result(outcome=Outcome.FAILED, error="the handlers cannot be loaded")
 
