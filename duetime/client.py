@@ -139,7 +139,12 @@ class Client:
         self, method: str, path: str, body: str | None = None, headers: Mapping[str, str] | None = None
     ) -> Document:
         """Any call of the API: `path` from `/v1` on, `body` one JSON text."""
-        sent = dict(headers or {})
+        return self._call(method, path, body, headers or {})
+
+    def _call(
+        self, method: str, path: str, body: str | None, headers: Mapping[str, str], also: frozenset[int] = frozenset()
+    ) -> Document:
+        sent = dict(headers)
         if body is not None:
             sent["Content-Type"] = "application/json"
         try:

@@ -1,5 +1,6 @@
 """The commands that talk to the API. They never know more of a job than the API tells."""
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,7 +32,7 @@ At = Annotated[
 ]
 Timezone = Annotated[str | None, typer.Option(metavar="ZONE", help="IANA name, such as Europe/Berlin.")]
 
-out = Console(soft_wrap=False)
+out = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160)
 err = Console(stderr=True, soft_wrap=True)
 
 

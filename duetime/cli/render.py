@@ -1,6 +1,7 @@
 """Tables for people. It never decides anything and never prints JSON."""
 
 import json
+from datetime import datetime
 from decimal import Decimal
 
 from rich.console import Console
@@ -46,8 +47,10 @@ def job_table(console: Console, job: dict[str, JsonValue]) -> None:
 
 def runs_table(console: Console, document: dict[str, JsonValue]) -> None:
     """Runs with all their attempts, one attempt a line."""
-    table = Table("scheduled for", "run", "attempt", "started", "late", "took", "outcome", "error or result")
-    table.columns[-1].overflow = "fold"
+    table = Table()
+    for heading in ("scheduled for", "run", "attempt", "started", "late", "took", "outcome"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("error or result", overflow="fold", min_width=12)
     for run in runs_of(document):
         late = lateness_s(run)
         head = [cell(run.get("scheduled_for")), coloured(str(run.get("status")))]
@@ -80,9 +83,9 @@ def preview_table(console: Console, document: dict[str, JsonValue]) -> None:
     console.print(table if table.rows else "this schedule never fires again")
 
 
-def step_line(step: Step) -> str:
-    """One step of a job, with the clock of this machine's zone."""
-    clock = step.at.astimezone().strftime("%H:%M:%S.%f")[:-3] if step.at else " " * 12
+def step_line(step: Step, seen_at: datetime) -> str:
+    """One step of a job, by this machine's clock; `seen_at` stands in for a moment that nobody recorded."""
+    clock = (step.at or seen_at).astimezone().strftime("%H:%M:%S.%f")[:-3]
     return f"[dim]{clock}[/dim]  {coloured(f'{step.status:<13}')} {escape(step.note)}"
 
 
@@ -96,14 +99,19 @@ def cell(value: JsonValue) -> str:
     """Any value of a document, short enough for a table."""
     if value is None:
         return ""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_decimal)
+    text = value if isinstance(value, str) else _json(value)
     return escape(text if len(text) <= 400 else f"{text[:400]}… ({len(text)} characters)")
 
 
-def _decimal(value: object) -> float:
+def _json(value: JsonValue) -> str:
+    """JSON with its numbers as the API wrote them: the standard encoder takes no Decimal."""
     if isinstance(value, Decimal):
-        return float(value)
-    raise TypeError(type(value).__name__)
+        return str(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_json, value))}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_json(key)}: {_json(item)}" for key, item in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _clock(value: JsonValue) -> str:

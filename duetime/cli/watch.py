@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 
-from duetime.cli.progress import Step, attempts_of, is_over, moment, runs_of, steps
+from duetime.cli.progress import attempts_of, is_over, moment, runs_of, steps
 from duetime.cli.render import coloured, step_line
 from duetime.client import Client, Document
 
@@ -18,15 +18,13 @@ def watch(client: Client, job_id: str, console: Console) -> Document:
     A recurring job is followed until it has no further occurrence, or until Ctrl-C.
     """
     seen: set[tuple[str, ...]] = set()
-    last: Step | None = None
     with console.status("") as line:
         while True:
             job = client.get(job_id)
             for step in steps(job):
-                if step.key not in seen and (step.status, step.note) != ("enqueued", ""):
+                if step.key not in seen:
                     seen.add(step.key)
-                    last = step
-                    console.print(step_line(last), highlight=False)
+                    console.print(step_line(step, seen_at=datetime.now(UTC)), highlight=False)
             if is_over(job):
                 return job
             until = time.monotonic() + POLL_S

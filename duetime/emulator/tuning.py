@@ -11,8 +11,11 @@ from typing import Any
 SWEEP_S = 0.25  # how often schedules are looked at; ministack's own 10 s would make every tick late
 WAKE_S = 0.1  # how often queues are looked at for messages whose delay has ended; ministack's own is 1 s
 TRIM_S = 30.0
+URL_PORT = "4566"  # in the URLs of queues, wherever the emulator listens
 LOG_STREAMS = 300  # ministack opens one log stream an invocation
 METRIC_POINTS = 5_000
+WARM = 2  # processes of a function that a queue feeds, kept ready
+WARM_S = 1.0
 WORKERS_A_CORE = 3  # processes of one function; each takes a second or so of CPU to start
 WAIT_FOR_WORKER_S = 20.0
 
@@ -27,10 +30,18 @@ def start() -> None:
     """Set the clocks; start the threads that wake the pollers and trim what grows. Call before the server starts."""
     _ministack("services.scheduler")._SCHEDULE_TICK_INTERVAL = SWEEP_S
     _ministack("services.eventbridge")._SCHEDULER_TICK_INTERVAL = SWEEP_S
+    _fix_queue_urls(_ministack("services.sqs"))
     _bound_workers(_ministack("services.lambda_svc"), _ministack("core.lambda_runtime"))
     wake = _ministack("core.concurrency").esm_wake
     _every(WAKE_S, wake.set, "duetime-wake")
+    _every(WARM_S, _warm, "duetime-warm")
     _every(TRIM_S, _trim, "duetime-trim")
+
+
+def _fix_queue_urls(sqs: Any) -> None:
+    """ministack finds a queue by its URL, port included: it must be the same after a start on another port."""
+    sqs.DEFAULT_PORT = URL_PORT
+    sqs._CANONICAL_NETLOC = f"{sqs.DEFAULT_HOST}:{URL_PORT}"
 
 
 def end_functions() -> None:
@@ -70,6 +81,30 @@ def _bound_workers(service: Any, runtime: Any) -> None:
             time.sleep(0.01)
 
     service.acquire_worker = acquire
+
+
+def _warm() -> None:
+    """Start the first processes of each function that a queue feeds, so that the first job waits for none."""
+    service, runtime = _ministack("services.lambda_svc"), _ministack("core.lambda_runtime")
+    fed = {mapping["FunctionArn"] for mapping in list(service._esms._data.values()) if mapping.get("Enabled", True)}
+    for function in list(service._functions._data.values()):
+        config = function.get("config") or {}
+        if config.get("FunctionArn") in fed and function.get("code_zip"):
+            _start_processes(runtime, config, function["code_zip"])
+
+
+def _start_processes(runtime: Any, config: dict[str, str], code: bytes) -> None:
+    key = runtime._worker_key(config["FunctionName"], config, config.get("Version", "$LATEST"))
+    if len(runtime._workers.get(key, ())) >= WARM:
+        return
+    leased = [runtime.acquire_worker(config["FunctionName"], config, code)[0] for _ in range(WARM)]
+    for worker in leased:
+        try:
+            runtime.ensure_spawned(worker)
+        except (RuntimeError, OSError) as error:  # as when a deployment replaces the function meanwhile
+            logger.info("a process of %s did not start: %s", config["FunctionName"], error)
+        finally:
+            runtime.release_worker(worker)
 
 
 def _trim() -> None:

@@ -154,6 +154,7 @@ class LocalStack:
             self._access = access if access and enforce_at_once else self._enforce(deployment)
         self._open()
         self._write_status("ready")
+        self._report("ready")
 
     def _deploy(self, deployment: Deployment, cdk: Path) -> dict[str, str]:
         self._report("the stack (cdk bootstrap, cdk deploy)")

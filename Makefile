@@ -1,0 +1,61 @@
+# Everything that a fresh machine with Python 3.11 or newer, Node.js 18 or newer and make needs. `make help` lists it.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+LOCK := requirements.lock
+NODE_READY := node_modules/.package-lock.json
+PYTEST_ARGS ?=
+
+.PHONY: help setup up down check types test node_modules clean
+
+help: ## list the targets
+	@grep -hE '^[a-z_]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z_]+):.*## (.*)/  \1|\2/' | column -t -s '|'
+
+setup: $(READY) ## make the environment .venv, when anything it is made of has changed
+
+# The stamp holds what the environment was made of: a changed lock file or project file makes it anew, a touched one does not.
+$(READY): $(LOCK) pyproject.toml
+	@if [ -x $(BIN)/duetime ] && [ -f $(READY) ] && [ "$$(cat $(READY))" = "$$(cat $(LOCK) pyproject.toml | cksum)" ]; then \
+		touch $(READY); exit 0; fi; \
+	if ! [ -x $(BIN)/python ]; then \
+		for python in python3 python3.13 python3.12 python3.11 python3.14; do \
+			if command -v $$python >/dev/null && $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+				echo "making $(VENV) with $$($$python --version)"; $$python -m venv $(VENV); break; fi; \
+		done; fi; \
+	[ -x $(BIN)/python ] || { echo "no Python 3.11 or newer with venv found: install it (on Debian also python3-venv)" >&2; exit 1; }; \
+	[ -x $(BIN)/uv ] || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
+		--requirement <(awk '/^[^ ]/ {wanted = /^uv==/} wanted' $(LOCK)); \
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip sync --quiet --require-hashes $(LOCK); \
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .; \
+	cat $(LOCK) pyproject.toml | cksum > $(READY)
+
+node_modules: $(NODE_READY) ## install the CDK command that package-lock.json pins
+
+$(NODE_READY): package-lock.json
+	@command -v npm >/dev/null || { echo "npm not found: install Node.js 18 or newer" >&2; exit 1; }
+	@npm ci --no-audit --no-fund --loglevel=error
+	@touch $(NODE_READY)
+
+up: $(READY) $(NODE_READY) ## start a local Duetime, with a demo job; Ctrl-C ends it
+	@$(BIN)/duetime up --demo
+
+down: $(READY) ## end a local Duetime that runs in the background
+	@$(BIN)/duetime down
+
+check: $(READY) ## format, lint, types, import contracts
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+test: check $(NODE_READY) ## everything that CI runs
+	@$(BIN)/pytest $(PYTEST_ARGS)
+
+clean: ## remove what can be made again; the local Duetime's jobs too
+	rm -rf $(VENV) node_modules build cdk.out .duetime .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
