@@ -1,15 +1,11 @@
-"""The emulator for the tests: its environment, and a server of its own for each test process. On loopback only."""
+"""The emulator for the tests, a server of its own for each test process. It keeps nothing and never leaves loopback."""
 
 import contextlib
-import fcntl
 import functools
-import hashlib
 import os
-import shutil
 import socket
 import struct
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.request
@@ -21,28 +17,10 @@ from typing import Any
 
 import boto3
 
+from duetime.local.environment import emulator_python
+
 ROOT = Path(__file__).resolve().parents[2]
-LOCK = ROOT / "requirements-emulator.lock"
 START_WITHIN_S = 30
-
-
-def environment() -> Path:
-    """The Python of an environment that holds only what requirements-emulator.lock names; built at the first call."""
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    digest = hashlib.sha256(LOCK.read_bytes() + version.encode()).hexdigest()[:12]
-    home = ROOT / ".duetime" / f"emulator-{digest}"
-    python, done = home / "bin" / "python", home / "complete"
-    home.parent.mkdir(exist_ok=True)
-    with (home.parent / f"{home.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # several test processes may come here at once
-        if not done.exists():
-            shutil.rmtree(home, ignore_errors=True)
-            uv = [sys.executable, "-m", "uv"]
-            subprocess.run([*uv, "venv", "-q", "--python", sys.executable, str(home)], check=True)
-            sync = ["pip", "sync", "-q", "--require-hashes", "--python", str(python), str(LOCK)]
-            subprocess.run([*uv, *sync], check=True)
-            done.touch()
-    return python
 
 
 @functools.cache
@@ -72,7 +50,7 @@ class Emulator:
 @contextlib.contextmanager
 def running(services: str = "dynamodb,sqs") -> Iterator[Emulator]:
     """A server of its own, with nothing kept, stopped at the end."""
-    python = environment()
+    python = emulator_python(ROOT)
     with tempfile.TemporaryDirectory(prefix="duetime-emulator-") as home:
         port, clock_file, log = _free_port(), Path(home) / "clock", Path(home) / "log"
         clock_file.write_bytes(bytes(8))

@@ -1,6 +1,6 @@
 """How a batch is refused in part: which entries are held back from the service, and how its answer tells of them.
 
-It never decides which call is struck; faults does. Its form for each operation is that of the API reference:
+It never decides which call is struck; fault_injection does. Its form for each operation is that of the API reference:
 Failed (SQS), UnprocessedItems, UnprocessedKeys and statement errors (DynamoDB).
 """
 
@@ -16,7 +16,7 @@ Params = dict[str, Any]
 
 @dataclass(frozen=True)
 class Partial:
-    """Refuse the entries of these indexes, see faults.Faults.partly."""
+    """Refuse the entries of these indexes, see fault_injection.Faults.partly."""
 
     entries: tuple[int, ...]
     code: str | None

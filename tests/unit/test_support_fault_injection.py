@@ -3,9 +3,10 @@
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from tests.support import faults
+from tests.support import fault_injection as faults
 from tests.support.aws import Aws, all_items, visible_messages
-from tests.support.faults import Crash, cut_off, throttled
+from tests.support.fault_injection import cut_off, throttled
+from tests.support.faults import CrashError
 
 pytestmark = pytest.mark.backends("moto", "emulator")
 
@@ -53,8 +54,8 @@ def test_a_crash_at_any_call_goes_past_every_handler(aws: Aws) -> None:
             pytest.fail("a crash was caught as an Exception")
 
     with faults.injected() as broken:
-        broken.after("*", Crash(), nth=2)
-        with pytest.raises(Crash):
+        broken.after("*", CrashError("here"), nth=2)
+        with pytest.raises(CrashError):
             product()
     assert items(aws) == ["job#1"]
     assert visible_messages(aws) == [0]
