@@ -41,6 +41,10 @@ def _rules_hold() -> Iterator[None]:
     assert not broken, "\n".join(broken)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--backend", choices=("moto", "emulator"), help="run tests without a mark `backends` on this one")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test that asks for `aws` runs on moto; under tests/emulator on the emulator; or as its mark `backends` says."""
     if "backend" not in metafunc.fixturenames:
@@ -48,6 +52,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker("backends")
     in_emulator = "emulator" in metafunc.definition.path.parent.parts
     names = marker.args if marker else (("emulator",) if in_emulator else ("moto",))
+    if not marker and metafunc.config.getoption("--backend"):
+        names = (metafunc.config.getoption("--backend"),)
     if names != ("moto",):
         metafunc.parametrize("backend", names, indirect=True)
 
