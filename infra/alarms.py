@@ -81,7 +81,7 @@ class Alarms(Construct):
                 "At least one shard's schedule has stopped: fewer ticks than shards need",
                 below=True,
                 threshold=10 * options.ticked_shards - 5,
-                missing=cloudwatch.TreatMissingData.BREACHING,
+                periods=2,  # the first one after a deployment is not whole
             )
         self._alarm(
             "TickErrors",

@@ -20,7 +20,10 @@ _PLATFORMS = {"arm64": "aarch64-manylinux2014", "x86_64": "x86_64-manylinux2014"
 # goes without them: what handlers pin for themselves they get.
 RUNTIME_BRINGS = ("botocore", "urllib3")
 # Scripts, stubs and packages' metadata are not read at run time (a test imports every function from the package).
-_WHEEL_LEFTOVERS = ("bin", "*.dist-info", "*-stubs", "**/__pycache__", "**/*.pyi", "**/py.typed", "**/*.c", ".lock")
+_WHEEL_LEFTOVERS = (
+    *("bin", "*.dist-info", "*-stubs", "**/__pycache__", "**/*.pyi", "**/py.typed", "**/*.c", ".lock"),
+    *("croniter/tests", "simplejson/tests"),
+)
 _SOURCE_LEFTOVERS = shutil.ignore_patterns("__pycache__", "*.pyc", "tests", "requirements.*", ".*")
 
 

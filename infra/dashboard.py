@@ -6,6 +6,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.alarms import Alarms, Watched, audit_findings, throttles
+from infra.function import METRICS_NAMESPACE, service_name
 from infra.options import Options
 
 MINUTE = Duration.minutes(1)
@@ -28,7 +29,8 @@ class Dashboard(Construct):
                 _api_row(watched),
                 _tick_and_queue_row(watched),
                 _executor_row(watched),
-                _store_row(watched, options),
+                [_lateness(options), *_store_row(watched)],
+                _audit_row(watched, options),
             ],
         )
 
@@ -99,7 +101,21 @@ def _executor_row(watched: Watched) -> list[cloudwatch.IWidget]:
     ]
 
 
-def _store_row(watched: Watched, options: Options) -> list[cloudwatch.IWidget]:
+def _lateness(options: Options) -> cloudwatch.IWidget:
+    def late(statistic: str) -> cloudwatch.Metric:
+        return cloudwatch.Metric(
+            namespace=METRICS_NAMESPACE,
+            metric_name="Lateness",
+            dimensions_map={"service": service_name(options, "execute")},
+            period=MINUTE,
+            statistic=statistic,
+            label=statistic,
+        )
+
+    return _graph("Lateness of starts, ms", late("p50"), late("p99"), late("Maximum"))
+
+
+def _store_row(watched: Watched) -> list[cloudwatch.IWidget]:
     return [
         _graph(
             "Table units",
@@ -107,5 +123,8 @@ def _store_row(watched: Watched, options: Options) -> list[cloudwatch.IWidget]:
             watched.table.metric_consumed_read_capacity_units(period=MINUTE, statistic="Sum"),
         ),
         _graph("Throttled requests", *throttles(watched.table).values()),
-        _graph("Audit findings", audit_findings(options), right=[watched.audit.metric_duration(period=MINUTE)]),
     ]
+
+
+def _audit_row(watched: Watched, options: Options) -> list[cloudwatch.IWidget]:
+    return [_graph("Audit findings", audit_findings(options)), _calls("Audits", watched.audit)]

@@ -68,7 +68,7 @@ class DuetimeFunction(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         logs_of_it = log_group(self, "Logs", options)
-        self.role = _role(self, name, resources, logs_of_it)
+        self.role = _role(self, name, resources, logs_of_it, options)
         self.function = lambda_.Function(
             self,
             "Function",
@@ -81,16 +81,12 @@ class DuetimeFunction(Construct):
             memory_size=memory_mb,
             timeout=Duration.seconds(timeout_s),
             reserved_concurrent_executions=reserved_concurrency,
-            environment={
-                **environment,
-                "POWERTOOLS_SERVICE_NAME": service_name(options, name),
-                "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
-                "POWERTOOLS_LOG_LEVEL": options.log_level,
-            },
+            environment={**environment, **_powertools(name, options)},
             role=self.role.without_policy_updates(),
             log_group=logs_of_it,
             logging_format=lambda_.LoggingFormat.JSON,
-            tracing=lambda_.Tracing.ACTIVE,
+            application_log_level_v2=lambda_.ApplicationLogLevel(options.log_level),
+            tracing=lambda_.Tracing.ACTIVE if options.tracing == "active" else lambda_.Tracing.DISABLED,
         )
         if options.python_version != "3.14":
             acknowledge(
@@ -100,8 +96,21 @@ class DuetimeFunction(Construct):
             )
 
 
+def _powertools(name: FunctionName, options: Options) -> dict[str, str]:
+    variables = {
+        "POWERTOOLS_SERVICE_NAME": service_name(options, name),
+        "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
+        "POWERTOOLS_LOG_LEVEL": options.log_level,
+    }
+    return variables if options.tracing == "active" else {**variables, "POWERTOOLS_TRACE_DISABLED": "true"}
+
+
 def _role(
-    scope: Construct, name: FunctionName, resources: Mapping[Resource, str], logs_of_it: logs.LogGroup
+    scope: Construct,
+    name: FunctionName,
+    resources: Mapping[Resource, str],
+    logs_of_it: logs.LogGroup,
+    options: Options,
 ) -> iam.Role:
     actions: dict[Resource, list[str]] = {}
     for grant in PERMISSIONS[name]:
@@ -113,9 +122,10 @@ def _role(
     statements.append(
         iam.PolicyStatement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[logs_of_it.log_group_arn])
     )
-    statements.append(
-        iam.PolicyStatement(actions=["xray:PutTelemetryRecords", "xray:PutTraceSegments"], resources=["*"])
-    )
+    if options.tracing == "active":
+        statements.append(
+            iam.PolicyStatement(actions=["xray:PutTelemetryRecords", "xray:PutTraceSegments"], resources=["*"])
+        )
     role = iam.Role(
         scope,
         "Role",

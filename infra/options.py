@@ -74,7 +74,9 @@ class Options:
     api_burst: int = _whole(1000, 1, 5000, "Requests that the API lets through at once")
     audit_segments: int = _whole(4, 1, 64, "Parallel segments of the audit's scan")
     log_retention_days: int = _one_of(30, LOG_RETENTION_DAYS, "Days that logs are kept")
-    log_level: str = _one_of("INFO", ("DEBUG", "INFO", "WARNING", "ERROR"), "Least level that the functions log")
+    # Not higher: Lambda takes metrics, which are log lines without a level, for INFO and would drop them.
+    log_level: str = _one_of("INFO", ("DEBUG", "INFO"), "Least level that the functions log")
+    tracing: str = _one_of("active", ("active", "off"), "X-Ray traces of the functions")
     alarm_email: str = _text(
         "", r"[^@\s]+@[^@\s]+\.[^@\s]+", "an e-mail address", "Address subscribed to the alarms (it must confirm once)"
     )

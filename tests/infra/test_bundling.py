@@ -1,0 +1,173 @@
+"""The functions' package: complete, small, for its platform, and the same bytes each time."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infra.bundling import FUNCTIONS_LOCK, HANDLERS_LOCK, ROOT, RUNTIME_BRINGS, BundlingError, bundle
+from tests.infra.test_functions import SETTINGS
+
+# What Lambda's Python brings with boto3.
+RUNTIME = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "urllib3", "six.py")
+# The functions run on this Python in the local runtime, so this is the package that can be tried here.
+HOST = f"{sys.version_info[0]}.{sys.version_info[1]}"
+
+
+@pytest.fixture(scope="module")
+def deployed() -> Iterator[Path]:
+    """The package of the default choices."""
+    package = bundle("arm64", "3.13")
+    yield package
+    shutil.rmtree(package)
+
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[Path]:
+    """The package that runs on this machine."""
+    package = bundle("x86_64" if os.uname().machine == "x86_64" else "arm64", HOST)
+    yield package
+    shutil.rmtree(package)
+
+
+def files(package: Path) -> set[str]:
+    return {str(path.relative_to(package)) for path in package.rglob("*") if path.is_file()}
+
+
+def digest(package: Path) -> str:
+    total = hashlib.sha256()
+    for name in sorted(files(package)):
+        total.update(name.encode() + b"\0" + (package / name).read_bytes())
+    return total.hexdigest()
+
+
+def test_it_holds_the_sources_and_the_locked_packages(deployed: Path) -> None:
+    there = {path.name for path in deployed.iterdir()}
+    assert {"functions", "shared", "handlers"} <= there
+    assert {"aws_lambda_powertools", "croniter", "pydantic", "pydantic_core", "simplejson", "tzdata"} <= there
+
+
+def test_it_holds_the_zone_database_which_lambda_lacks(deployed: Path) -> None:
+    assert (deployed / "tzdata" / "zoneinfo" / "Europe" / "Berlin").is_file()
+
+
+def test_it_leaves_out_what_is_not_read_at_run_time(deployed: Path) -> None:
+    there = files(deployed)
+    assert not [name for name in there if "__pycache__" in name or name.endswith((".pyc", ".pyi", ".dist-info"))]
+    assert not [
+        name for name in there if "/tests/" in name or name.startswith(("tests/", "infra/", "duetime/", "bin/"))
+    ]
+    assert not [name for name in there if ".dist-info/" in name]
+    assert not [package for package in RUNTIME_BRINGS if (deployed / package).exists()]
+    assert not list(deployed.glob("handlers/requirements*"))
+
+
+def test_its_libraries_are_for_the_function_and_not_for_this_machine(deployed: Path) -> None:
+    libraries = [name for name in files(deployed) if name.endswith(".so")]
+    assert any("pydantic_core" in name for name in libraries)
+    assert all("cpython-313-aarch64-linux-gnu" in name for name in libraries), libraries
+
+
+def test_zipped_it_is_at_most_6_mb(deployed: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "package.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
+        for name in files(deployed):
+            out.write(deployed / name, name)
+    assert archive.stat().st_size <= 6_000_000
+
+
+def test_the_same_sources_make_the_same_package(deployed: Path) -> None:
+    again = bundle("arm64", "3.13")
+    try:
+        assert files(again) == files(deployed)
+        assert digest(again) == digest(deployed)
+    finally:
+        shutil.rmtree(again)
+
+
+def test_lambda_may_read_every_file_whatever_the_umask_here() -> None:
+    before = os.umask(0o077)
+    try:
+        package = bundle("arm64", "3.13")
+    finally:
+        os.umask(before)
+    try:
+        modes = {path.stat().st_mode & 0o777 for path in package.rglob("*") if path.is_file()}
+        assert modes == {0o644}
+        assert package.stat().st_mode & 0o777 == 0o755
+    finally:
+        shutil.rmtree(package)
+
+
+@pytest.mark.parametrize("name", ["submit", "tick", "execute", "audit"])
+def test_a_function_imports_from_the_package_and_the_runtime_alone(local: Path, tmp_path: Path, name: str) -> None:
+    """Nothing of this environment is in sight but the packages that Lambda's runtime brings."""
+    site = Path(__import__("boto3").__file__).parent.parent
+    for package in RUNTIME:
+        (tmp_path / package).symlink_to(site / package)
+    program = (
+        f"import sys; sys.path[:0] = [{str(local)!r}, {str(tmp_path)!r}]\n"
+        f"import functions.{name}.handler as module\n"
+        "assert callable(module.handler)\n"
+        "files = {str(getattr(module, '__file__', '')) for module in list(sys.modules.values())}\n"
+        "assert not [file for file in files if 'site-packages' in file]\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program], env=environment(name), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def environment(name: str) -> dict[str, str]:
+    """Values that the settings of a function accept."""
+    numbers = {"shards": "1", "horizon_s": "300", "retention_days": "30", "max_timeout_s": "105", "segments": "4"}
+    variables = {v: numbers.get(field, "x") for field, v in SETTINGS[name].variables().items()}
+    return {**variables, "AWS_DEFAULT_REGION": "us-east-1", "POWERTOOLS_TRACE_DISABLED": "true"}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project of just the lock file of one small package, and a handlers room."""
+    (tmp_path / "handlers").mkdir()
+    (tmp_path / "handlers" / "__init__.py").write_text("")
+    (tmp_path / FUNCTIONS_LOCK).write_text(locked("jmespath"))
+    return tmp_path
+
+
+def locked(name: str) -> str:
+    """The lines of `name` in the functions' lock file."""
+    lines = (ROOT / FUNCTIONS_LOCK).read_text().splitlines(keepends=True)
+    start = next(n for n, line in enumerate(lines) if line.startswith(f"{name}=="))
+    end = next((n for n in range(start + 1, len(lines)) if not lines[n][0].isspace()), len(lines))
+    return "".join(lines[start:end])
+
+
+def test_what_handlers_pin_for_themselves_comes_along(project: Path) -> None:
+    assert not (bundle("arm64", "3.13", project) / "urllib3").exists()
+    (project / HANDLERS_LOCK).write_text(locked("urllib3"))
+    package = bundle("arm64", "3.13", project)
+    assert (package / "urllib3").is_dir(), "a user's own pin stays, though the runtime has one too"
+    assert (package / "jmespath").is_dir()
+    assert not list(package.glob("handlers/requirements*"))
+
+
+def test_handlers_that_pin_another_version_are_told(project: Path) -> None:
+    (project / HANDLERS_LOCK).write_text("jmespath==0.0.1 --hash=sha256:" + "0" * 64 + "\n")
+    with pytest.raises(BundlingError, match=r"handlers/requirements\.lock"):
+        bundle("arm64", "3.13", project)
+    assert not list((project / "build").glob("wheels-*")), "a failed build leaves nothing that the next would trust"
+
+
+def test_wheels_are_installed_once_for_a_lock_file(project: Path) -> None:
+    first = bundle("arm64", "3.13", project)
+    (kept,) = (project / "build").glob("wheels-*")
+    (kept / "mark").write_text("still the same folder")
+    assert (bundle("arm64", "3.13", project) / "mark").is_file()
+    assert not (first / "mark").exists()
+    assert not (bundle("x86_64", "3.13", project) / "mark").exists()

@@ -1,0 +1,104 @@
+"""One least-privilege role a function: just the rows of infra/permissions.py, on just those resources."""
+
+import pytest
+
+from infra.permissions import PERMISSIONS, FunctionName
+from shared.store.keys import DUE_INDEX
+from tests.infra.template import Template, written
+
+NAMES = pytest.mark.parametrize("name", PERMISSIONS)
+
+
+def named_resources(template: Template) -> dict[str, str]:
+    """ARN as the template writes it → the name of the resource in infra/permissions.py."""
+    (table,) = template.all("AWS::DynamoDB::Table")
+    queues = template.all("AWS::SQS::Queue")
+    (jobs,) = (name for name, queue in queues.items() if "RedrivePolicy" in queue)
+    (dead_letters,) = (name for name in queues if name != jobs)
+    return {
+        f"${{{table}.Arn}}": "table",
+        f"${{{table}.Arn}}/index/{DUE_INDEX}": "index",
+        f"${{{jobs}.Arn}}": "jobs",
+        f"${{{dead_letters}.Arn}}": "dead_letters",
+    }
+
+
+def granted(template: Template, name: str) -> set[tuple[str, str]]:
+    """(action, resource) pairs of a function's role; a resource that is not ours stays as it is written."""
+    ours = named_resources(template)
+    return {(a, ours.get(r, r)) for s in template.may(name) for a in s.actions for r in s.resources}
+
+
+@NAMES
+def test_a_role_grants_the_rows_of_the_table_and_its_own_logs_and_traces(
+    template: Template, name: FunctionName
+) -> None:
+    _, function = template.function(name)
+    logs = f"${{{function['LoggingConfig']['LogGroup']['Ref']}.Arn}}"
+    expected = {(grant.action, grant.resource) for grant in PERMISSIONS[name]}
+    expected |= {("logs:CreateLogStream", logs), ("logs:PutLogEvents", logs)}
+    expected |= {("xray:PutTelemetryRecords", "*"), ("xray:PutTraceSegments", "*")}
+    assert granted(template, name) == expected
+
+
+@NAMES
+def test_no_action_has_a_star_and_no_resource_but_x_rays(template: Template, name: FunctionName) -> None:
+    for statement in template.may(name):
+        assert not [a for a in statement.actions if "*" in a]
+        if any("*" in r for r in statement.resources):
+            assert statement.actions == {"xray:PutTelemetryRecords", "xray:PutTraceSegments"}
+
+
+@NAMES
+def test_every_row_stands_once_and_has_its_reason(name: FunctionName) -> None:
+    rows = PERMISSIONS[name]
+    assert len({(row.action, row.resource) for row in rows}) == len(rows)
+    assert all(len(row.why) > 5 for row in rows)
+
+
+@pytest.mark.parametrize("name", ["submit", "tick", "audit"])
+def test_only_the_executor_consumes_messages(template: Template, name: FunctionName) -> None:
+    consuming = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:PurgeQueue"}
+    assert not {a for a, _ in granted(template, name)} & consuming
+    assert ("sqs:ReceiveMessage", "jobs") in granted(template, "execute")
+
+
+def test_the_executor_never_reads_the_index_and_never_sends_a_job(template: Template) -> None:
+    rights = granted(template, "execute")
+    assert not [r for r in rights if r[1] == "index"]
+    assert ("sqs:SendMessage", "jobs") not in rights
+    assert ("sqs:SendMessage", "dead_letters") in rights
+
+
+def test_nobody_but_the_executor_touches_the_dead_letters(template: Template) -> None:
+    assert not [r for n in ("submit", "tick", "audit") for r in granted(template, n) if r[1] == "dead_letters"]
+
+
+def test_only_the_audit_scans_and_nobody_deletes_a_table(template: Template) -> None:
+    assert [n for n in PERMISSIONS if ("dynamodb:Scan", "table") in granted(template, n)] == ["audit"]
+    all_actions = {a for n in PERMISSIONS for a, _ in granted(template, n)}
+    assert not {a for a in all_actions if a.startswith("dynamodb:") and "Table" in a}
+
+
+def test_four_functions_have_four_roles(template: Template) -> None:
+    roles = [template.role_of(name)[0] for name in PERMISSIONS]
+    assert len(set(roles)) == 4
+    for name in PERMISSIONS:
+        (trust,) = template.role_of(name)[1]["AssumeRolePolicyDocument"]["Statement"]
+        assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
+
+
+@pytest.mark.parametrize("function", ["tick", "audit"])
+def test_a_schedule_may_invoke_its_one_function_and_nothing_else(template: Template, function: str) -> None:
+    logical_id, _ = template.function(function)
+    roles = [
+        role
+        for role in template.all("AWS::IAM::Role").values()
+        if role["AssumeRolePolicyDocument"]["Statement"][0]["Principal"] == {"Service": "scheduler.amazonaws.com"}
+        and f"${{{logical_id}.Arn}}" in written(role["Policies"][0]["PolicyDocument"]["Statement"][0]["Resource"])
+    ]
+    assert len(roles) == 1
+    (statement,) = roles[0]["Policies"][0]["PolicyDocument"]["Statement"]
+    assert (statement["Action"], statement["Effect"]) == ("lambda:InvokeFunction", "Allow")
+    (trust,) = roles[0]["AssumeRolePolicyDocument"]["Statement"]
+    assert set(trust["Condition"]["StringEquals"]) == {"aws:SourceAccount", "aws:SourceArn"}

@@ -1,0 +1,90 @@
+"""The table and the queues, as AWS will make them."""
+
+import pytest
+
+from shared.store import keys
+from tests.infra.conftest import Synthesise
+from tests.infra.template import Template
+
+
+def test_one_table_on_demand_with_the_keys_of_the_store(template: Template) -> None:
+    table = template.only("AWS::DynamoDB::Table")
+    assert table["BillingMode"] == "PAY_PER_REQUEST"
+    assert table["KeySchema"] == [
+        {"AttributeName": keys.PK, "KeyType": "HASH"},
+        {"AttributeName": keys.SK, "KeyType": "RANGE"},
+    ]
+    assert {d["AttributeName"]: d["AttributeType"] for d in table["AttributeDefinitions"]} == dict.fromkeys(
+        (keys.PK, keys.SK, keys.DUE_KEY, keys.DUE_AT), "S"
+    )
+
+
+def test_the_index_projects_what_a_claim_needs_and_no_more(template: Template) -> None:
+    (index,) = template.only("AWS::DynamoDB::Table")["GlobalSecondaryIndexes"]
+    assert index["IndexName"] == keys.DUE_INDEX
+    assert index["KeySchema"] == [
+        {"AttributeName": keys.DUE_KEY, "KeyType": "HASH"},
+        {"AttributeName": keys.DUE_AT, "KeyType": "RANGE"},
+    ]
+    assert index["Projection"] == {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(keys.DUE_PROJECTION)}
+
+
+def test_items_expire_and_the_table_can_be_restored(template: Template) -> None:
+    table = template.only("AWS::DynamoDB::Table")
+    assert table["TimeToLiveSpecification"] == {"AttributeName": keys.TTL_ATTRIBUTE, "Enabled": True}
+    assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+
+
+def test_by_default_the_table_outlives_the_stack(template: Template) -> None:
+    (table,) = (r for r in template.resources.values() if r["Type"] == "AWS::DynamoDB::Table")
+    assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("Retain", "Retain")
+    assert table["Properties"]["DeletionProtectionEnabled"] is True
+
+
+def test_a_stack_to_be_thrown_away_leaves_nothing(synthesise: Synthesise) -> None:
+    resources = synthesise(removal_policy="destroy").resources
+    assert "Retain" not in {r.get("DeletionPolicy") for r in resources.values()}
+    (table,) = (r for r in resources.values() if r["Type"] == "AWS::DynamoDB::Table")
+    assert table["Properties"]["DeletionProtectionEnabled"] is False
+
+
+def queues(template: Template) -> tuple[dict[str, object], dict[str, object]]:
+    """The job queue and the dead-letter queue."""
+    found = template.all("AWS::SQS::Queue")
+    assert len(found) == 2
+    (jobs,) = (q for q in found.values() if "RedrivePolicy" in q)
+    (dead,) = (q for q in found.values() if "RedrivePolicy" not in q)
+    return jobs, dead
+
+
+def test_what_no_executor_can_take_ends_in_the_dead_letter_queue(template: Template) -> None:
+    jobs, dead = queues(template)
+    redrive = jobs["RedrivePolicy"]
+    assert isinstance(redrive, dict)
+    assert redrive["maxReceiveCount"] == 100
+    assert template.all("AWS::SQS::Queue")[redrive["deadLetterTargetArn"]["Fn::GetAtt"][0]] is dead
+
+
+def test_both_queues_keep_14_days_encrypted(template: Template) -> None:
+    for queue in queues(template):
+        assert queue["MessageRetentionPeriod"] == 14 * 86_400
+        assert queue["SqsManagedSseEnabled"] is True
+
+
+@pytest.mark.parametrize("timeout_s", [30, 120, 900])
+def test_c50_a_message_is_hidden_for_six_times_the_longest_run(synthesise: Synthesise, timeout_s: int) -> None:
+    template = synthesise(executor_timeout_s=timeout_s)
+    visibility = queues(template)[0]["VisibilityTimeout"]
+    _, function = template.function("execute")
+    assert function["Timeout"] == timeout_s
+    assert visibility == 6 * timeout_s
+    assert visibility <= 43_200
+
+
+def test_nobody_reaches_a_queue_or_the_topic_without_tls(template: Template) -> None:
+    policies = [*template.all("AWS::SQS::QueuePolicy").values(), template.only("AWS::SNS::TopicPolicy")]
+    assert len(policies) == 3
+    for policy in policies:
+        denied = [s for s in policy["PolicyDocument"]["Statement"] if s["Effect"] == "Deny"]
+        assert [s["Condition"] for s in denied] == [{"Bool": {"aws:SecureTransport": "false"}}]
+        assert denied[0]["Principal"] in ("*", {"AWS": "*"})
