@@ -21,7 +21,7 @@ LOAD_LIMIT_S = 60.0  # for importing one module of the handlers
 RELOAD_AFTER_S = 10.0  # modules that could not be imported are tried again at most this often
 _SLICE_S = 0.05  # how soon `stop` is seen
 _END_LIMIT_S = 5.0  # for a killed zygote to be gone
-_TRIES = 3  # zygotes that one attempt may find dead
+_TRIES = 10  # zygotes that one attempt may find dead
 _RESTARTS = 100  # zygotes that one attempt may see die while they load: one for each broken module
 
 

@@ -89,7 +89,7 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def eventually(condition: Callable[[], bool], within_s: float = 5) -> bool:
+def eventually(condition: Callable[[], bool], within_s: float = 10) -> bool:
     """Whether the condition comes true within this time."""
     limit = time.monotonic() + within_s
     while not condition():

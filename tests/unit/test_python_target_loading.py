@@ -65,10 +65,10 @@ def test_a_module_that_fails_half_way_has_no_handlers(tmp_path: Path) -> None:
 
 
 def test_an_import_that_never_ends_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(python, "LOAD_LIMIT_S", 0.5)
+    monkeypatch.setattr(python, "LOAD_LIMIT_S", 3.0)
     with running(write_package(tmp_path, {"bad": "import time; time.sleep(600)", "good": GOOD})) as target:
         assert attempt(target, "good").result == '"good"'
-        assert "jobs.bad: its import did not finish within 0.5 s" in (attempt(target, "bad").error or "")
+        assert "jobs.bad: its import did not finish within 3 s" in (attempt(target, "bad").error or "")
 
 
 def test_stop_while_handlers_are_being_loaded(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_stop_while_handlers_are_being_loaded(tmp_path: Path) -> None:
         threading.Timer(0.3, stop.set).start()
         began = time.monotonic()
         assert target.call(a_call("slow"), stop).outcome is Outcome.CANCELLED
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 10
 
 
 def test_loading_is_no_part_of_an_attempts_timeout(tmp_path: Path) -> None:

@@ -158,12 +158,12 @@ def test_what_a_handler_started_ends_with_it(target: PythonTarget, tmp_path: Pat
     where.mkdir()
     payload = json.dumps({"where": str(where), "wait": ending != "return"})
     stop = threading.Event()
-    began = time.monotonic()
     if ending == "stop":
-        threading.Timer(1, stop.set).start()
-    outcome = target.call(a_call("family", payload, timeout_s=1.0 if ending == "timeout" else 30), stop).outcome
+        threading.Thread(target=lambda: eventually((where / "daemon").exists) and stop.set()).start()
+    began = time.monotonic()
+    outcome = target.call(a_call("family", payload, timeout_s=3 if ending == "timeout" else 30), stop).outcome
     assert outcome is {"timeout": Outcome.TIMED_OUT, "stop": Outcome.CANCELLED, "return": Outcome.SUCCEEDED}[ending]
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 10
     pids = pids_in(where)
     assert set(pids) == {"handler", "child", "session", "fork", "daemon"}
     assert eventually(lambda: not any(map(is_alive, pids.values()))), {n: is_alive(p) for n, p in pids.items()}
@@ -186,7 +186,7 @@ def test_odd_handlers_end_properly(target: PythonTarget, handler: str, outcome: 
     began = time.monotonic()
     ended = attempt(target, handler)
     assert (ended.outcome, ended.result) == (outcome, result)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10
     assert attempt(target, "echo", "1").result == "1"
 
 
@@ -239,7 +239,7 @@ def test_a_zygote_that_is_killed_costs_its_attempts_and_is_replaced(
     assert (
         result.error == f"the process that starts handlers was ended by signal {signal_number.name} during the attempt"
     )
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10
     assert attempt(target, "echo", "1").result == "1"
     assert zygote_pid(target) != first
 
