@@ -38,7 +38,7 @@ def create(backend: str, dynamodb: "DynamoDBClient", sqs: "SQSClient") -> Aws:
         dead_letters = sqs.create_queue(QueueName=f"dead-letters-{suffix}")["QueueUrl"]
         arn = sqs.get_queue_attributes(QueueUrl=dead_letters, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
         redrive = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": MAX_RECEIVE_COUNT})
-        attributes = {"VisibilityTimeout": str(VISIBILITY_TIMEOUT_S), "RedrivePolicy": redrive}
+        attributes: Any = {"VisibilityTimeout": str(VISIBILITY_TIMEOUT_S), "RedrivePolicy": redrive}
         queue = sqs.create_queue(QueueName=f"jobs-{suffix}", Attributes=attributes)["QueueUrl"]
     return Aws(backend, dynamodb, sqs, table, queue, dead_letters)
 
@@ -97,7 +97,8 @@ def messages_waiting(aws: Aws, queue_url: str | None = None) -> dict[str, int]:
     names = {"visible": "", "delayed": "Delayed", "flight": "NotVisible"}
     with calls.unseen():
         answer = aws.sqs.get_queue_attributes(QueueUrl=queue_url or aws.queue_url, AttributeNames=["All"])
-    return {k: int(answer["Attributes"][f"ApproximateNumberOfMessages{v}"]) for k, v in names.items()}
+    counts: Any = answer["Attributes"]
+    return {k: int(counts[f"ApproximateNumberOfMessages{v}"]) for k, v in names.items()}
 
 
 def sqs_event(aws: Aws, limit: int = 10, *, visibility_timeout_s: int = VISIBILITY_TIMEOUT_S) -> dict[str, Any]:

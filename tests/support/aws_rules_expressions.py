@@ -267,8 +267,7 @@ class _Reader:
         kind, text = self.peek()
         if kind == "word" and text in ("if_not_exists", "list_append") and self.peek(1)[1] == "(":
             self._at += 2
-            first = [] if text == "list_append" else None
-            if first is None:
+            if text == "if_not_exists":
                 self.path()
             else:
                 self._set_operand()

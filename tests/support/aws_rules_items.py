@@ -123,6 +123,8 @@ def item_bytes(item: Item) -> int:
 
 
 def value_bytes(value: Value) -> int:
+    kind: str
+    content: Any
     kind, content = next(iter(value.items()), ("S", ""))
     if kind == "S":
         return len(content.encode("utf-8", "surrogatepass"))

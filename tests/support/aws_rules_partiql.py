@@ -52,22 +52,23 @@ def batch_problems(params: dict[str, Any]) -> Iterator[str]:
 
 def statement_problems(statement: dict[str, Any], key: dict[str, Any]) -> Iterator[str]:
     """One statement. `key` is filled with the key of the item that an UPDATE names."""
-    text, parameters = statement["Statement"], statement.get("Parameters")
+    text, given = statement["Statement"], statement.get("Parameters")
+    parameters: list[Any] = given or []
     if not 1 <= len(text) <= MAX_CHARACTERS:
         yield f"a statement has 1 to {MAX_CHARACTERS} characters, not {len(text)} ({STATEMENT})"
-    if parameters is not None and not parameters:
+    if given is not None and not given:
         yield f"Parameters must be left out or have at least one ({STATEMENT})"
     tokens = _TOKEN.findall(text)
     for word in [t for t in tokens if re.match(r"[A-Za-z_]", t) and not _KEYWORD.fullmatch(t)]:
         yield f"the bare word {word!r}: every name stands in double quotes ({QUOTES})"
-    if tokens.count("?") != len(parameters or []):
-        yield f"has {tokens.count('?')} question marks and {len(parameters or [])} parameters ({STATEMENT})"
+    if tokens.count("?") != len(parameters):
+        yield f"has {tokens.count('?')} question marks and {len(parameters)} parameters ({STATEMENT})"
         return
-    for number, parameter in enumerate(parameters or [], 1):
+    for number, parameter in enumerate(parameters, 1):
         yield from value_problems(parameter, f"parameter {number}")
     if tokens[:1] and tokens[0].upper() == "UPDATE":
-        yield from _update_problems(text, parameters or [], key)
-    elif tokens[:1] and tokens[0].upper() == "INSERT" and len(parameters or []) == 1 and "M" in parameters[0]:
+        yield from _update_problems(text, parameters, key)
+    elif tokens[:1] and tokens[0].upper() == "INSERT" and len(parameters) == 1 and "M" in parameters[0]:
         yield from item_problems(parameters[0]["M"])
 
 

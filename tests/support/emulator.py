@@ -26,7 +26,8 @@ START_WITHIN_S = 30
 @functools.cache
 def _client(service: str, url: str) -> Any:
     """Making a client takes longer than most tests."""
-    return boto3.Session().client(service, endpoint_url=url)
+    session: Any = boto3.Session()
+    return session.client(service, endpoint_url=url)
 
 
 @dataclass(frozen=True)

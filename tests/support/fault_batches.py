@@ -4,7 +4,6 @@ It never decides which call is struck; fault_injection does. Its form for each o
 Failed (SQS), UnprocessedItems, UnprocessedKeys and statement errors (DynamoDB).
 """
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -75,8 +74,9 @@ def answer_when_nothing_is_left(call: Call) -> dict[str, Any] | None:
     held: _Held | None = call.notes.get("held")
     if held is None or held.partial.done or len(set(held.partial.entries)) < len(held.whole):
         return None
-    empty: dict[str, Any] = {"BatchExecuteStatement": {"Responses": []}, "BatchGetItem": {"Responses": {}}}
-    return copy.deepcopy(empty.get(call.operation, {}))
+    if call.operation in ("BatchExecuteStatement", "BatchGetItem"):
+        return {"Responses": [] if call.operation == "BatchExecuteStatement" else {}}
+    return {}
 
 
 def report(call: Call) -> None:

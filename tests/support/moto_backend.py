@@ -34,7 +34,8 @@ _serialise()
 @functools.cache
 def _client(service: str) -> Any:
     """Making a client takes longer than most tests."""
-    return boto3.Session(region_name=REGION).client(service)
+    session: Any = boto3.Session(region_name=REGION)
+    return session.client(service)
 
 
 @contextlib.contextmanager

@@ -73,8 +73,9 @@ class UpdatesByUpdateItem(Observer):
                 return {"Error": {"Code": code, "Message": error.response["Error"]["Message"]}}
             _add(capacity, update.table, 1.0)
             failure: dict[str, Any] = dict(_FAILED)
-            if error.response.get("Item"):  # type: ignore[typeddict-item]
-                failure["Item"] = error.response["Item"]  # type: ignore[typeddict-item]
+            response: Any = error.response
+            if response.get("Item"):
+                failure["Item"] = response["Item"]
             return {"Error": failure, "TableName": update.table}
         except TypeError:  # moto cannot compare values of two types; DynamoDB finds them neither equal nor in order
             return {"Error": dict(_FAILED), "TableName": update.table}

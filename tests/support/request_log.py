@@ -42,7 +42,8 @@ class Request:
 
     @property
     def error(self) -> str | None:
-        return (self.answer or {}).get("Error", {}).get("Code")
+        code: str | None = (self.answer or {}).get("Error", {}).get("Code")
+        return code
 
     @property
     def is_write(self) -> bool:
@@ -54,7 +55,7 @@ class Request:
     def units(self) -> float:
         """Consumed capacity of table and indexes together, as the stand-in answered it."""
         consumed = (self.answer or {}).get("ConsumedCapacity", [])
-        return sum(one["CapacityUnits"] for one in (consumed if isinstance(consumed, list) else [consumed]))
+        return float(sum(one["CapacityUnits"] for one in (consumed if isinstance(consumed, list) else [consumed])))
 
     @property
     def permissions(self) -> set[Permission]:
