@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from typing import Any
 
 from handlers import Run, handler
 
@@ -21,21 +22,26 @@ def sleep(payload: dict[str, float], run: Run) -> dict[str, float]:
 
 
 @handler("demo.fail")
-def fail(payload: dict[str, str] | None, run: Run) -> None:
+def fail(payload: object, run: Run) -> None:
     """Raise, with the text of `message` if there is one: `{"message": "no such customer"}`."""
-    raise RuntimeError((payload or {}).get("message", "demo.fail was told to fail"))
+    raise RuntimeError(_options(payload).get("message", "demo.fail was told to fail"))
 
 
 @handler("demo.crash")
-def crash(payload: dict[str, int | str] | None, run: Run) -> dict[str, int]:
+def crash(payload: object, run: Run) -> dict[str, int]:
     """End the whole process in the first `attempts` attempts (1 unless told): with exit code 1, or by `signal`.
 
     `{"attempts": 2, "signal": "SIGSEGV"}` crashes twice and then succeeds.
     """
-    told = payload or {}
-    if run.attempt <= int(told.get("attempts", 1)):
-        if "signal" in told:
-            os.kill(os.getpid(), signal.Signals[str(told["signal"])])
+    options = _options(payload)
+    if run.attempt <= int(options.get("attempts", 1)):
+        if "signal" in options:
+            os.kill(os.getpid(), signal.Signals[options["signal"]])
             time.sleep(60)  # the signal arrives at its own time
         os._exit(1)
     return {"attempt": run.attempt}
+
+
+def _options(payload: object) -> dict[str, Any]:
+    """The payload if it is an object; any other one changes nothing."""
+    return payload if isinstance(payload, dict) else {}

@@ -93,6 +93,7 @@ def test_the_demo_handlers(demo: PythonTarget) -> None:
     assert attempt(demo, "demo.crash") == Result(
         outcome=Outcome.LOST, error="the process exited with code 1 before the handler returned"
     )
+    assert attempt(demo, "demo.fail", "5").error == "RuntimeError: demo.fail was told to fail"
     assert attempt(demo, "demo.crash", attempt=2).result == '{"attempt":2}'
     twice = '{"attempts": 2, "signal": "SIGSEGV"}'
     assert "SIGSEGV" in (attempt(demo, "demo.crash", twice, attempt=2).error or "")
