@@ -195,8 +195,11 @@ def test_trouble_with_the_record_itself_is_503(http: Http, world: World, aws: Aw
     ("bad", "status"),
     [({"target": ECHO}, 400), ({**JOB, "cron": "* * * * *"}, 400), ({**JOB, "job_id": "taken"}, 409)],
 )
-def test_a_refused_call_leaves_the_key_free(http: Http, aws: Aws, bad: dict[str, Any], status: int) -> None:
+def test_a_refused_call_leaves_the_key_free(
+    http: Http, world: World, aws: Aws, bad: dict[str, Any], status: int
+) -> None:
     http.post("/v1/jobs", {**JOB, "job_id": "taken"})
+    world.clock.advance(1)
     assert http.post("/v1/jobs", bad, headers=KEY).status == status
     assert records(aws) == []
     assert http.post("/v1/jobs", JOB, headers=KEY).status == 201

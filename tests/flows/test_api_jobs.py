@@ -186,9 +186,10 @@ def test_cancel_is_idempotent_and_says_what_is_still_running(http: Http, world: 
     assert http.post("/v1/jobs/j:cancel", {"why": "?"}).fields == ["body"]
 
 
-def test_the_id_of_a_live_job_is_taken_until_it_is_over(http: Http) -> None:
+def test_the_id_of_a_live_job_is_taken_until_it_is_over(http: Http, clock: ManualClock) -> None:
     body = {"job_id": "j", "target": ECHO, "every": "1h"}
     assert http.post("/v1/jobs", body).status == 201
+    clock.advance(1)
     assert http.post("/v1/jobs", body).status == 409
     http.post("/v1/jobs/j:cancel")
     again = http.post("/v1/jobs", body)
