@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from shared.clock import Clock
 from shared.flows.claims import Claimer, pages
 from shared.flows.recover import Recovery
-from shared.model.errors import DuetimeError
 from shared.model.job import Job
 from shared.model.message import Message
 from shared.model.run import Run
@@ -21,9 +20,9 @@ from shared.rules.plan import plan
 from shared.rules.sharding import shard_of
 from shared.rules.staleness import STALE_AFTER, claimed_long_ago, is_abandoned, is_overdue
 from shared.store import keys
-from shared.store.codec import due_of, job_of, run_of
+from shared.store.codec import due_of, is_expired, job_of, read_all, run_of
 from shared.store.jobs import Claim, Jobs
-from shared.store.journal import Journal, page_name, page_of
+from shared.store.journal import Journal, Page, page_name, page_of
 from shared.store.runs import Runs
 from shared.store.shards import Shards
 from shared.store.table import Item, Table
@@ -33,19 +32,25 @@ PAYLOAD_KEPT = timedelta(days=1)  # a payload is written just before its job: a 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audited:
-    """What was found (and repaired). `complete`: the scan came to its end. `unplannable`: job ids nobody can claim."""
+    """What was found (and repaired). `complete`: the scan came to its end.
+
+    `unplannable`: ids of jobs whose next time cannot be worked out; `unreadable`: keys of items that are not as the
+    codec writes them. Both need a person.
+    """
 
     overdue: int = 0  # due, and not claimed
     unstarted: int = 0  # claimed, and never started
     abandoned: int = 0  # begun, and nobody at it
     pages: int = 0  # journal pages left behind
     unplannable: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
     swept: int = 0  # payloads that no job names any more; removed, and no finding
     complete: bool = True
 
     @property
     def findings(self) -> int:
-        return self.overdue + self.unstarted + self.abandoned + self.pages + len(self.unplannable)
+        found = self.overdue + self.unstarted + self.abandoned + self.pages
+        return found + len(self.unplannable) + len(self.unreadable)
 
     def __add__(self, other: "Audited") -> "Audited":
         return Audited(
@@ -53,7 +58,8 @@ class Audited:
             unstarted=self.unstarted + other.unstarted,
             abandoned=self.abandoned + other.abandoned,
             pages=self.pages + other.pages,
-            unplannable=self.unplannable + other.unplannable,
+            unplannable=tuple(dict.fromkeys(self.unplannable + other.unplannable)),
+            unreadable=self.unreadable + other.unreadable,
             swept=self.swept + other.swept,
             complete=self.complete and other.complete,
         )
@@ -92,29 +98,30 @@ class AuditFlow:
         return found
 
     def _page(self, items: Sequence[Item], epochs: dict[int, int], now: datetime) -> Audited:
-        jobs = [item for item in items if item[keys.SK]["S"] == keys.JOB]
-        runs = [run_of(item) for item in items if item[keys.SK]["S"].startswith(keys.RUN_PREFIX)]
-        claims = [item for item in items if item[keys.SK]["S"].startswith(keys.CLAIM_PREFIX)]
-        payloads = [item for item in items if item[keys.SK]["S"].startswith(keys.PAYLOAD_PREFIX)]
+        # What has expired is as good as gone, in whichever order DynamoDB removes it: a job whose run went first
+        # would look as if it had never run.
+        there = [item for item in items if not is_expired(item, now)]
+        jobs, bad_jobs = read_all(_of_kind(there, keys.JOB), lambda item: (item, job_of(item)))
+        runs, bad_runs = read_all(_of_kind(there, keys.RUN_PREFIX), run_of)
+        claims, bad_claims = read_all(_of_kind(there, keys.CLAIM_PREFIX), page_of)
+        bad = tuple(f"{item[keys.PK]['S']} {item[keys.SK]['S']}" for item in bad_jobs + bad_runs + bad_claims)
         return (
-            self._claim_overdue(jobs, epochs, now)
-            + self._send_unstarted([job_of(item) for item in jobs], now)
+            Audited(unreadable=bad)
+            + self._claim_overdue([item for item, job in jobs if is_overdue(job, now)], epochs, now)
+            + self._send_unstarted([job for _, job in jobs], now)
             + self._send_abandoned([run for run in runs if is_abandoned(run, now)])
-            + self._settle_pages(claims, now)
-            + Audited(swept=self.jobs.sweep_payloads(payloads, now - PAYLOAD_KEPT))
+            + self._settle_pages([page for page in claims if page.written_at < now - STALE_AFTER])
+            + Audited(swept=self.jobs.sweep_payloads(_of_kind(there, keys.PAYLOAD_PREFIX), now - PAYLOAD_KEPT))
         )
 
     def _claim_overdue(self, items: Sequence[Item], epochs: dict[int, int], now: datetime) -> Audited:
-        """Claim as a tick would, under the fence of the shard's latest tick."""
+        """Claim as a tick would; no fence of a tick that there was holds it up."""
         unplannable: list[str] = []
         shards: dict[int, list[Claim]] = {}
-        for item in items:
-            if not is_overdue(job_of(item), now):
-                continue
-            due = due_of(item)
+        for due in map(due_of, items):
             try:
                 claim = Claim(due, plan(due, now, self.horizon_s))
-            except DuetimeError:
+            except Exception:  # noqa: BLE001 - one job's trouble must not keep the others from being found
                 unplannable.append(due.job_id)
                 continue
             shards.setdefault(shard_of(due.job_id, self.jobs.shards), []).append(claim)
@@ -122,18 +129,24 @@ class AuditFlow:
             # An overdue job may carry the fence of a tick of the shard it was in before the shards grew.
             fence = max(epochs.values(), default=0)
             for batch in pages(claims):
-                self.claimer.run(shard, fence, page_name(fence, f"audit#{self.token()}"), batch)
+                self.claimer.run(shard, fence, page_name(fence, f"audit#{self.token()}"), batch, as_tick=False)
         return Audited(overdue=sum(map(len, shards.values())), unplannable=tuple(unplannable))
 
     def _send_unstarted(self, jobs: Sequence[Job], now: datetime) -> Audited:
-        messages = [message for job in jobs for message in self._unstarted(job, now)]
+        messages: list[Message] = []
+        unplannable: list[str] = []
+        for job in jobs:
+            try:
+                claimed = claimed_long_ago(job, now)
+            except Exception:  # noqa: BLE001 - as above
+                unplannable.append(job.job_id)
+                continue
+            if claimed:
+                messages += self._unstarted(job, claimed)
         self.queue.send(messages)
-        return Audited(unstarted=len(messages))
+        return Audited(unstarted=len(messages), unplannable=tuple(unplannable))
 
-    def _unstarted(self, job: Job, now: datetime) -> Iterator[Message]:
-        claimed = claimed_long_ago(job, now)
-        if not claimed:
-            return
+    def _unstarted(self, job: Job, claimed: Sequence[datetime]) -> Iterator[Message]:
         there = self.runs.between(job.job_id, claimed[0], claimed[-1])
         recorded = {run.scheduled_for for run in there}
         spans = [(run.scheduled_for, run.missed_until) for run in there if run.missed_until is not None]
@@ -151,12 +164,15 @@ class AuditFlow:
         self.queue.send(messages)
         return Audited(abandoned=len(messages))
 
-    def _settle_pages(self, items: Sequence[Item], now: datetime) -> Audited:
-        left = [page for page in map(page_of, items) if page.written_at < now - STALE_AFTER]
+    def _settle_pages(self, left: Sequence[Page]) -> Audited:
         for page in left:
             self.queue.send(self.recovery.unsent(page.messages))
             self.journal.settle(page)
         return Audited(pages=len(left))
+
+
+def _of_kind(items: Sequence[Item], sk: str) -> list[Item]:
+    return [item for item in items if item[keys.SK]["S"].startswith(sk)]
 
 
 def _message(job_id: str, scheduled_for: datetime, revision: int, timeout_s: int) -> Message:

@@ -39,8 +39,10 @@ class Claimer:
     queue: JobQueue
     clock: Clock
 
-    def run(self, shard: int, fence: int, page: str, claims: Sequence[Claim]) -> Claimed:
+    def run(self, shard: int, fence: int, page: str, claims: Sequence[Claim], *, as_tick: bool = True) -> Claimed:
         """Claim and send one page of jobs of `shard`; all of `claims` are of different jobs.
+
+        `as_tick`: `fence` is the epoch of a tick of that shard.
 
         Raises SendError, with the page left in the journal: recovery sends what was claimed.
         """
@@ -52,13 +54,13 @@ class Claimer:
             messages=tuple(_all(messages[c.due.job_id] for c in claims)),
         )
         self.journal.write(written)
-        won, lost, left = self._claim(claims, fence)
+        won, lost, left = self._claim(claims, shard if as_tick else None, fence)
         sends = list(_all(messages[claim.due.job_id] for claim in won))
         self.queue.send(sends)
         self.journal.settle(written)
         return Claimed(won=len(won), lost=lost, sent=len(sends), left=left)
 
-    def _claim(self, claims: Sequence[Claim], fence: int) -> tuple[list[Claim], int, int]:
+    def _claim(self, claims: Sequence[Claim], shard: int | None, fence: int) -> tuple[list[Claim], int, int]:
         """The claims won, and how many were lost or are left after several throttled tries."""
         won: list[Claim] = []
         lost = 0
@@ -71,7 +73,7 @@ class Claimer:
             again: list[Claim] = []
             for start in range(0, len(todo), STATEMENTS):
                 batch = todo[start : start + STATEMENTS]
-                outcomes = self.jobs.claim(batch, fence, self.clock.now())
+                outcomes = self.jobs.claim(batch, shard, fence, self.clock.now())
                 for claim, outcome in zip(batch, outcomes, strict=True):
                     if outcome is ClaimOutcome.WON:
                         won.append(claim)

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from shared.clock import Clock
 from shared.flows.claims import Claimed, Claimer, pages
 from shared.flows.recover import Recovery
-from shared.model.errors import DuetimeError
 from shared.rules.plan import plan
 from shared.store import keys
 from shared.store.jobs import Claim, Jobs
@@ -58,11 +57,14 @@ class TickFlow:
         drained_up_to: datetime | None = None
         complete = True
         for bucket in self._buckets(lease, now):
-            complete = complete and work.drain(bucket)
+            if self.clock.now() >= stop_at:
+                complete = False
+                break
+            drained = work.drain(bucket)  # what is left of one bucket must not keep the others waiting
+            complete = complete and drained
             if complete:
                 drained_up_to = bucket
-            if work.out_of_time:
-                break
+        drained_up_to = work.kept_back(drained_up_to)
         self.shards.release(lease, drained_up_to, self.clock.now())
         return Ticked(
             shard=shard,
@@ -91,26 +93,48 @@ class _Work:
     stop_at: datetime
     claimed: Claimed = NOTHING
     unplannable: list[str] = field(default_factory=list)
-    out_of_time: bool = False
+    behind: dict[str, datetime] = field(default_factory=dict)  # due again before the horizon: job id → when
 
     def drain(self, bucket: datetime) -> bool:
         """Claim all that the index shows in `bucket`; whether nothing of it is left."""
         left = 0
         for number, batch in enumerate(pages(self._claims(bucket))):
             if self.flow.clock.now() >= self.stop_at:
-                self.out_of_time = True
                 return False
             name = page_name(self.lease.epoch, f"{keys.due_key(bucket, self.lease.shard)}#{number}")
             done = self.flow.claimer.run(self.lease.shard, self.lease.epoch, name, batch)
             self.claimed += done
             left += done.left
+            self._note_behind(batch)
         return left == 0
 
+    def kept_back(self, watermark: datetime | None) -> datetime | None:
+        """`watermark`, but before every job that one claim could not bring up to the horizon: the index lags, so this
+        tick may not have met it again.
+        """
+        if watermark is None or not self.behind:
+            return watermark
+        return min(watermark, keys.bucket_of(min(self.behind.values())) - keys.BUCKET)
+
+    def _note_behind(self, batch: list[Claim]) -> None:
+        for claim in batch:
+            next_due_at = claim.plan.next_due_at
+            if next_due_at is not None and next_due_at <= self._until:
+                self.behind[claim.due.job_id] = next_due_at
+            else:
+                self.behind.pop(claim.due.job_id, None)
+
     def _claims(self, bucket: datetime) -> Iterator[Claim]:
-        until = self.now + timedelta(seconds=self.flow.horizon_s)
-        for page in self.flow.jobs.due(bucket, self.lease.shard, until):
+        for page, unreadable in self.flow.jobs.due(bucket, self.lease.shard, self._until):
+            self.unplannable += unreadable
             for due in page:
                 try:
-                    yield Claim(due, plan(due, self.now, self.flow.horizon_s))
-                except DuetimeError:  # one job that cannot be planned must not keep the others from running
+                    claim = Claim(due, plan(due, self.now, self.flow.horizon_s))
+                except Exception:  # noqa: BLE001 - a job that cannot be planned must not keep the others from running
                     self.unplannable.append(due.job_id)
+                else:
+                    yield claim
+
+    @property
+    def _until(self) -> datetime:
+        return self.now + timedelta(seconds=self.flow.horizon_s)

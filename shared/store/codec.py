@@ -5,8 +5,9 @@ An attribute whose value is the default is left out, so that an ordinary job sta
 """
 
 import json
+from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from shared.model.instants import epoch_s, from_sort_text, sort_text
 from shared.model.job import Due, Job, JobSpec, JobStatus, Retry, Schedule, Target
@@ -17,7 +18,25 @@ from shared.store.table import Item, number, text
 PAYLOAD_INLINE_BYTES = 512  # a longer payload is an item of its own, so that status writes stay 1 write unit
 KEPT_ATTEMPTS = 20
 
+T = TypeVar("T")
 _MOMENTS = ("run_at", "anchor", "start_at", "end_at")
+
+
+def read_all(items: Iterable[Item], read: Callable[[Item], T]) -> tuple[list[T], list[Item]]:
+    """What `read` makes of the items, and those items that it cannot read: one bad item must not hold up the others."""
+    found: list[T] = []
+    unreadable: list[Item] = []
+    for item in items:
+        try:
+            found.append(read(item))
+        except Exception:  # noqa: BLE001 - whatever is wrong about an item, it is that item's trouble alone
+            unreadable.append(item)
+    return found, unreadable
+
+
+def is_expired(item: Item, now: datetime) -> bool:
+    """Whether the item's TTL has passed: DynamoDB removes it within days, in no order."""
+    return keys.TTL_ATTRIBUTE in item and int(item[keys.TTL_ATTRIBUTE]["N"]) < epoch_s(now)
 
 
 def job_item(job: Job, shard: int, ttl: datetime | None = None) -> Item:

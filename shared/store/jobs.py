@@ -12,11 +12,11 @@ from shared.model.job import Due, Job, JobStatus
 from shared.rules.plan import Plan
 from shared.rules.sharding import shard_of
 from shared.store import keys
-from shared.store.codec import due_of, job_item, job_of, payload_item
+from shared.store.codec import due_of, job_item, job_of, payload_item, read_all
 from shared.store.table import ConditionFailedError, Item, Table, number, text
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb.type_defs import BatchStatementRequestTypeDef
+    from mypy_boto3_dynamodb.type_defs import BatchStatementRequestTypeDef, BatchStatementResponseTypeDef
 
 STATEMENTS = 25  # of one BatchExecuteStatement request: AWS's limit
 
@@ -117,9 +117,10 @@ class Jobs:
         return job_of(item, payload["payload"]["S"])
 
     def get_many(self, job_ids: Sequence[str]) -> dict[str, Job]:
-        """Jobs by id, without the payloads that stand apart."""
+        """Jobs by id, without the payloads that stand apart. Those that cannot be read are left out (see flows.audit)."""
         items = self.table.get_many([keys.job_key(job_id) for job_id in dict.fromkeys(job_ids)])
-        return {job.job_id: job for job in map(job_of, items)}
+        found, _ = read_all(items, job_of)
+        return {job.job_id: job for job in found}
 
     def sweep_payloads(self, items: Sequence[Item], before: datetime) -> int:
         """Remove those payload items that are older than `before` and that no job names; how many there were."""
@@ -133,31 +134,46 @@ class Jobs:
                 swept += 1
         return swept
 
-    def due(self, bucket: datetime, shard: int, until: datetime) -> Iterator[list[Due]]:
-        """Pages of the jobs of `shard` that the index shows as due in `bucket`, up to `until`; the index lags."""
+    def due(self, bucket: datetime, shard: int, until: datetime) -> Iterator[tuple[list[Due], list[str]]]:
+        """Pages of the jobs of `shard` that the index shows as due in `bucket`, up to `until`; the index lags.
+
+        With each page, the ids of those whose item cannot be read.
+        """
         pages = self.table.query(
             "#due_key = :bucket AND #due_at <= :until",
             {":bucket": text(keys.due_key(bucket, shard)), ":until": text(sort_text(until))},
             index=keys.DUE_INDEX,
         )
-        return ([due_of(item) for item in items] for items, _ in pages)
+        for items, _ in pages:
+            found, unreadable = read_all(items, due_of)
+            yield found, [keys.job_id_of(item[keys.PK]["S"]) for item in unreadable]
 
-    def claim(self, claims: Sequence[Claim], fence: int, now: datetime) -> list[ClaimOutcome]:
-        """Claim up to 25 different jobs in one request; each is judged alone.
+    def claim(self, claims: Sequence[Claim], shard: int | None, fence: int, now: datetime) -> list[ClaimOutcome]:
+        """Claim up to 25 different jobs in one request, as the tick `fence` of `shard` (None: as the audit).
 
-        The AWS pages: "Running batch operations with PartiQL for DynamoDB", "PartiQL update statements".
+        Each is judged alone. The AWS pages: "Running batch operations with PartiQL for DynamoDB", "PartiQL update
+        statements".
         """
-        statements = [self._claim_statement(claim, fence, now) for claim in claims]
+        statements = [self._claim_statement(claim, shard, fence, now) for claim in claims]
         answer = self.table.client.batch_execute_statement(Statements=statements)
-        return [_outcome(response.get("Error", {}).get("Code")) for response in answer["Responses"]]
+        return [
+            _outcome(claim, self._fence_left(claim, shard, fence), response)
+            for claim, response in zip(claims, answer["Responses"], strict=True)
+        ]
 
-    def _claim_statement(self, claim: Claim, fence: int, now: datetime) -> "BatchStatementRequestTypeDef":
+    def _fence_left(self, claim: Claim, shard: int | None, fence: int) -> int:
+        """The fence that a claim leaves: epochs of two shards do not compare, so a job that moves begins at 0."""
+        return fence if shard_of(claim.due.job_id, self.shards) == shard else 0
+
+    def _claim_statement(
+        self, claim: Claim, shard: int | None, fence: int, now: datetime
+    ) -> "BatchStatementRequestTypeDef":
         #   tick 7:  query ──────────── claim (fence 7) → sends
         #   tick 8:       query → claim (fence 8)      → due_at differs for tick 7: lost
         #   cancel:       revision + 1                 → revision differs: lost
         due, plan = claim.due, claim.plan
         sets: Item = {
-            "fence": number(fence),
+            "fence": number(self._fence_left(claim, shard, fence)),
             "runs_claimed": number(plan.runs_claimed),
             "claimed_until": text(sort_text(plan.claimed_until)),
         }
@@ -166,9 +182,8 @@ class Jobs:
             removed = f' REMOVE "{keys.DUE_KEY}" REMOVE "{keys.DUE_AT}"'
             sets[keys.TTL_ATTRIBUTE] = number(epoch_s(max(now, plan.claimed_until) + self.retention))
         else:
-            shard = shard_of(due.job_id, self.shards)
             sets[keys.DUE_AT] = text(sort_text(plan.next_due_at))
-            sets[keys.DUE_KEY] = text(keys.due_key(plan.next_due_at, shard))
+            sets[keys.DUE_KEY] = text(keys.due_key(plan.next_due_at, shard_of(due.job_id, self.shards)))
         where: Item = {
             keys.PK: text(keys.job_pk(due.job_id)),
             keys.SK: text(keys.JOB),
@@ -184,7 +199,11 @@ class Jobs:
             + " AND ".join(f'"{name}"=?' for name in where)
             + ' AND "fence"<=?'
         )
-        return {"Statement": statement, "Parameters": [*sets.values(), *where.values(), number(fence)]}
+        return {
+            "Statement": statement,
+            "Parameters": [*sets.values(), *where.values(), number(fence)],
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
 
     def _put(self, job: Job, ttl: datetime | None, condition: str, values: Item) -> None:
         if job.payload_id is not None:
@@ -197,12 +216,31 @@ class Jobs:
             there = self.get(job.job_id)
             if there is None:
                 raise JobChangedError(job.job_id) from None
-            raise JobExistsError(there) from None
+            if not _is_same(job, there):
+                raise JobExistsError(there) from None
 
 
-def _outcome(code: str | None) -> ClaimOutcome:
-    if code is None:
+def _is_same(job: Job, there: Job) -> bool:
+    """Whether `there` is `job` as it was written: then a first try took effect and only its answer was lost."""
+    return (there.created_at, there.revision, there.spec) == (job.created_at, job.revision, job.spec)
+
+
+def _outcome(claim: Claim, fence_left: int, response: "BatchStatementResponseTypeDef") -> ClaimOutcome:
+    error = response.get("Error")
+    if error is None:
         return ClaimOutcome.WON
-    if code == "ConditionalCheckFailed":
-        return ClaimOutcome.LOST
-    return ClaimOutcome.THROTTLED
+    if error.get("Code") != "ConditionalCheckFailed":
+        return ClaimOutcome.THROTTLED
+    return ClaimOutcome.WON if _is_made(claim, fence_left, error.get("Item", {})) else ClaimOutcome.LOST
+
+
+def _is_made(claim: Claim, fence_left: int, there: Item) -> bool:
+    """Whether the job is as this claim would leave it: then a first try took effect and only its answer was lost."""
+    plan = claim.plan
+    return (
+        there.get("status") == text(JobStatus.SCHEDULED)
+        and there.get("fence") == number(fence_left)
+        and there.get("revision") == number(claim.due.revision)
+        and there.get("claimed_until") == text(sort_text(plan.claimed_until))
+        and there.get(keys.DUE_AT) == (text(sort_text(plan.next_due_at)) if plan.next_due_at else None)
+    )

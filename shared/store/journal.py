@@ -9,6 +9,7 @@ from typing import Any
 from shared.model.instants import epoch_s, from_sort_text, sort_text
 from shared.model.message import Message
 from shared.store import keys
+from shared.store.codec import read_all
 from shared.store.table import Item, Table, number, text
 
 OLD_AFTER_S = 90  # longer than any tick or submit can live: the writer of an older page is done or dead
@@ -47,14 +48,14 @@ class Journal:
         self.table.delete(keys.page_key(page.shard, page.name))
 
     def old_pages(self, shard: int, now: datetime) -> Iterator[Page]:
-        """The pages of `shard` whose writer is done or dead."""
+        """The pages of `shard` whose writer is done or dead. One that cannot be read is left; the audit reports it."""
         limit = now - timedelta(seconds=OLD_AFTER_S)
         pages = self.table.query(
             "#pk = :pk AND begins_with(#sk, :claim)",
             {":pk": text(keys.shard_pk(shard)), ":claim": text(keys.CLAIM_PREFIX)},
         )
         for items, _ in pages:
-            yield from (page for page in map(page_of, items) if page.written_at < limit)
+            yield from (page for page in read_all(items, page_of)[0] if page.written_at < limit)
 
 
 def page_name(epoch: int, page: str) -> str:

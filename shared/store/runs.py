@@ -12,7 +12,7 @@ from shared.model.run import Attempt, Outcome, Run, RunStatus
 from shared.rules import lifecycle
 from shared.rules.lifecycle import Event
 from shared.store import keys
-from shared.store.codec import attempts_value, run_of
+from shared.store.codec import attempts_value, read_all, run_of
 from shared.store.table import ConditionFailedError, Item, Table, number, text
 
 _INSTANT = timedelta(microseconds=1)
@@ -186,9 +186,9 @@ class Runs:
         return run_of(item) if item else None
 
     def get_many(self, occurrences: Sequence[tuple[str, datetime]]) -> list[Run]:
-        """The runs of (job_id, scheduled_for) that there are."""
+        """The runs of (job_id, scheduled_for) that there are and can be read."""
         wanted = {(job_id, moment): keys.run_key(job_id, moment) for job_id, moment in occurrences}
-        return [run_of(item) for item in self.table.get_many(list(wanted.values()))]
+        return read_all(self.table.get_many(list(wanted.values())), run_of)[0]
 
     def newest(self, job_id: str, limit: int, before: datetime | None = None) -> list[Run]:
         """The latest runs, newest first; with `before`, those scheduled before it."""

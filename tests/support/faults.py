@@ -1,4 +1,4 @@
-"""Faults of AWS calls and of the process that makes them, set for a block. It never decides where: the test says which calls.
+"""Faults of AWS calls and of the process that makes them, set for a block. It never decides which calls: the test does.
 
 `with faults.crash(after="sqs:SendMessageBatch"):` ends with the process dead at that call; the block's caller goes on.
 """
@@ -70,10 +70,9 @@ class _After(_Nth):
 def crash(*, before: Match | None = None, after: Match | None = None, nth: int = 1) -> Iterator[None]:
     """The process that makes the `nth` matching call dies just before it, or just after it took effect."""
     observer = _Before(before, nth) if before is not None else _After(after or "", nth)
-    with calls.observing(observer):
-        with contextlib.suppress(CrashError):
-            yield
-            raise AssertionError(f"only {observer.seen} calls like {before or after}; none crashed")
+    with calls.observing(observer), contextlib.suppress(CrashError):
+        yield
+        raise AssertionError(f"only {observer.seen} calls like {before or after}; none crashed")
 
 
 class _Refusing(Observer):
@@ -94,7 +93,7 @@ class _Refusing(Observer):
 
 @contextlib.contextmanager
 def refusing(match: Match, times: int = 1, code: str = "ProvisionedThroughputExceededException") -> Iterator[_Refusing]:
-    """The first `times` matching calls are refused for good (botocore's own retries are over); `refused` counts them."""
+    """The first `times` matching calls are refused for good (botocore's own tries are over); `refused` counts them."""
     observer = _Refusing(match, times, code)
     with calls.observing(observer):
         yield observer
@@ -119,7 +118,7 @@ class _Twice(_Nth):
 
 @contextlib.contextmanager
 def answer_lost(aws: Any, match: Match) -> Iterator[None]:
-    """The first matching call takes effect, its answer is lost, and botocore makes it again: the caller sees the second.
+    """The first matching call takes effect, its answer is lost, and botocore makes it again.
 
     So a conditional write finds its own effect.
     """

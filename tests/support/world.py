@@ -1,15 +1,17 @@
-"""The whole system on a stand-in for AWS, driven by hand: submit, tick, deliver, with a scripted target and a moved clock.
+"""The whole system on a stand-in for AWS, driven by hand: submit, tick, deliver, with a scripted target and a clock.
 
 The words are those of the behaviour cases. It never decides anything for the product: it only calls the flows.
 """
 
 import threading
+import unittest.mock
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from shared import wiring
 from shared.flows.audit import Audited
 from shared.flows.execute import ExecuteFlow, Handled, Received
 from shared.flows.inspect import JobView
@@ -67,6 +69,11 @@ class World:
 
     def __post_init__(self) -> None:
         self.target = ScriptedTarget(self.clock)
+        self.pauses: list[float] = []  # what the product would have slept between two tries, in seconds
+        with unittest.mock.patch.object(wiring, "SEND_PAUSE", self.pauses.append):
+            self._build()
+
+    def _build(self) -> None:
         self.api: Api = build_api(self._settings(SubmitSettings), self._clients(), self.clock, frozenset({"demo.echo"}))
         self.ticker: TickFlow = build_tick(self._settings(TickSettings), self._clients(), self.clock)
         self.executor: ExecuteFlow = self.new_executor()
