@@ -179,9 +179,9 @@ def tick() -> TickFlow:
 
 @cache
 def execute() -> ExecuteFlow:
-    """Built at cold start from the environment; the user's handlers begin to load."""
+    """Built at cold start from the environment, with the user's handlers loaded: no lease waits for their imports."""
     python = PythonTarget(HANDLERS)
-    python.start()
+    python.load()
     return build_execute(ExecuteSettings.from_env(), clients(), SystemClock(), Targets({"python": python}))
 
 
