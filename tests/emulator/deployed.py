@@ -65,8 +65,8 @@ class Deployed:
             service,
             endpoint_url=self.stack.emulator_url,
             region_name=self.stack.region,
-            aws_access_key_id=admin.access_key,
-            aws_secret_access_key=admin.secret_key,
+            aws_access_key_id=admin.access_key_id,
+            aws_secret_access_key=admin.secret_access_key,
         )
 
     def dead_letters(self) -> list[dict[str, Any]]:
