@@ -3,10 +3,12 @@
 import os
 import random
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -119,7 +121,7 @@ def build_tick(settings: TickSettings, aws: Clients, clock: Clock) -> TickFlow:
         claimer=Claimer(jobs, journal, queue, clock),
         recovery=Recovery(jobs, runs, journal, queue),
         clock=clock,
-        owner=_worker_id(),
+        owner=_environment_id(),
         horizon_s=settings.horizon_s,
     )
 
@@ -135,7 +137,7 @@ def build_execute(settings: ExecuteSettings, aws: Clients, clock: Clock, targets
         targets=targets,
         clock=clock,
         fraction=random.random,
-        worker_id=_worker_id(),
+        worker_id=_worker_ids(),
         problem=lambda error: logger.warning("an AWS call failed and was got round", exc_info=error),
     )
     queue = JobQueue(aws.sqs, settings.queue_url, clock, SEND_PAUSE)
@@ -195,7 +197,13 @@ def _token() -> str:
     return uuid4().hex
 
 
-def _worker_id() -> str:
+def _worker_ids() -> Callable[[], str]:
+    """`<environment>#<n>`: each attempt's own."""
+    environment, numbers = _environment_id(), count(1)
+    return lambda: f"{environment}#{next(numbers)}"
+
+
+def _environment_id() -> str:
     """This execution environment: its log stream's last part, so that a run leads to its log; else a new id."""
     stream = os.environ.get("AWS_LAMBDA_LOG_STREAM_NAME", "")
     return stream.rpartition("]")[2] or uuid4().hex

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from shared.clock import Clock
 from shared.flows.dead_letter import dead_letter_text
 from shared.model.call import Call
@@ -24,6 +26,7 @@ CANCELLED = "cancelled"
 EXPIRED = "expired"
 PAUSED = "paused"
 RESCHEDULED = "rescheduled"
+WITHDRAWN_WITHIN = timedelta(seconds=3)  # a start under an older revision is void, and most often gone by then
 
 
 class VoidStartError(Exception):
@@ -68,7 +71,7 @@ class Workshop:
     targets: TargetCaller
     clock: Clock
     fraction: Callable[[], float]  # 0 to 1, a new one at each call: the jitter of a backoff
-    worker_id: str
+    worker_id: Callable[[], str]  # a new one at each call: names the environment and the attempt
     problem: Callable[[Exception], None]  # reports an AWS error that was got round
 
 
@@ -83,6 +86,7 @@ class AttemptFlow:
     lease_expires_at: datetime | None = None
     may_take_until: datetime | None = None  # when the target's own timeout will have ended it
     late_s: float | None = None  # start less scheduled time, of a first attempt
+    _called: bool = False  # the target
     _retry_at: datetime | None = None
 
     def make(self) -> Ended:
@@ -124,7 +128,7 @@ class AttemptFlow:
 
     def _start(self) -> Run:
         now = self.workshop.clock.now()
-        self.run = self.workshop.runs.start(self.message, self.workshop.worker_id, now)
+        self.run = self.workshop.runs.start(self.message, self.workshop.worker_id(), now)
         self.lease_expires_at = self.run.lease_expires_at
         if self.run.attempt == 1:
             self.late_s = (now - self.run.scheduled_for).total_seconds()
@@ -144,6 +148,7 @@ class AttemptFlow:
         if _is_expired(job, run, now):
             raise VoidStartError(job, EXPIRED)
         self.may_take_until = now + timedelta(seconds=job.spec.timeout_s)
+        self._called = True
         result = self.workshop.targets.call(
             Call(
                 job_id=job.job_id,
@@ -170,6 +175,19 @@ class AttemptFlow:
             self._withdraw(why)
         elif isinstance(why, AttemptFailedError):
             self._fail(why)
+        elif isinstance(why, ClientError | BotoCoreError) and not self._called:
+            self._give_back()
+
+    def _give_back(self) -> None:
+        """An AWS error came before the target was called: this was no attempt (I7), and the message comes back."""
+        run, runs, now = self._running(), self.workshop.runs, self.workshop.clock.now()
+        try:
+            if run.attempt == 1:
+                runs.forget_start(run)
+            else:
+                runs.fail(run, earlier_closed(run), now, now)
+        except CancelRequestedError:
+            runs.cancel(run, earlier_closed(run), CANCELLED, now)
 
     def _withdraw(self, void: VoidStartError) -> None:
         """Take the start back: forget it if the occurrence may come again, else record why it never ran (I1)."""
@@ -222,9 +240,12 @@ class AttemptFlow:
         until = there.lease_expires_at or there.retry_at
         if until is None:
             return Ended(done=True, outcome="duplicate")
+        now = self.workshop.clock.now()
         # A moment more than the lease: at its very end it still holds.
-        wait = until - self.workshop.clock.now() + timedelta(seconds=1)
-        return Ended(done=False, back_s=max(1.0, wait.total_seconds()), outcome="put_back")
+        wait_s = (until - now).total_seconds() + 1
+        if there.revision < self.message.revision and now < there.attempts[-1].started_at + WITHDRAWN_WITHIN:
+            wait_s = min(wait_s, WITHDRAWN_WITHIN.total_seconds())
+        return Ended(done=False, back_s=max(1.0, wait_s), outcome="put_back")
 
     def _running(self) -> Run:
         if self.run is None:

@@ -52,7 +52,10 @@ class Runs:
     retention: timedelta
 
     def start(self, message: Message, worker_id: str, now: datetime) -> Run:
-        """Begin the next attempt of the message's run, with a lease of `lease_s`. Raises StartRefusedError."""
+        """Begin the next attempt of the message's run, with a lease of `lease_s`. Raises StartRefusedError.
+
+        `worker_id` is a new one for each start: a start whose answer was lost is known again by it.
+        """
         lease = now + timedelta(seconds=message.lease_s)
         opened = Attempt(attempt=0, worker_id=worker_id, started_at=now, lease_expires_at=lease)
         try:
@@ -79,7 +82,10 @@ class Runs:
         except ConditionFailedError as refused:
             if refused.item is None:  # gone between the judgement and the answer: a withdrawn start, seen again at once
                 raise LeaseLostError(f"run {message.job_id}/{sort_text(message.scheduled_for)} vanished") from refused
-            raise StartRefusedError(run_of(refused.item)) from None
+            there = run_of(refused.item)
+            if there.status is RunStatus.RUNNING and there.attempts[-1].worker_id == worker_id:
+                return there
+            raise StartRefusedError(there) from None
         return run_of(item)
 
     def renew(self, run: Run, lease: datetime) -> None:
