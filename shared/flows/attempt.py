@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -248,9 +248,11 @@ class AttemptFlow:
         return Ended(done=False, back_s=max(1.0, wait_s), outcome="put_back")
 
     def _running(self) -> Run:
-        if self.run is None:
+        """The run as it is now, with the lease that the attempt has by now."""
+        if self.run is None or self.lease_expires_at is None:
             raise LeaseLostError("no attempt is going on")
-        return self.run
+        going_on = replace(self.run.attempts[-1], lease_expires_at=self.lease_expires_at)
+        return replace(self.run, attempts=(*self.run.attempts[:-1], going_on))
 
 
 def _void_reason(job: Job) -> str:

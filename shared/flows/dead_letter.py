@@ -1,19 +1,24 @@
 """What the dead-letter queue gets: a run that used up its attempts, with job and history. It sends nothing."""
 
 import json
+import re
 
 from shared.model.instants import to_text
 from shared.model.job import Job
 from shared.model.run import Attempt, Run
 
-PAYLOAD_BYTES = 128 * 1024  # a longer payload is left out, so that the message stays under SQS's limit
+PAYLOAD_BYTES = 128 * 1024  # as it stands in the message; a longer payload is left out, to stay under SQS's limit
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
 def dead_letter_text(job: Job, run: Run, attempts: tuple[Attempt, ...]) -> str:
     """One JSON text: `job`, `run`, `attempts`, `last_error`, `payload` (null, and `payload_omitted`, if too long)."""
     spec = job.spec
-    fits = len(spec.payload.encode()) <= PAYLOAD_BYTES
-    return json.dumps(
+    # The payload stays as it was submitted, its numbers' digits too. In ASCII, for SQS does not take every character;
+    # outside strings JSON has no others.
+    payload = _NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], spec.payload)
+    fits = len(payload) <= PAYLOAD_BYTES
+    about = json.dumps(
         {
             "job": {
                 "job_id": job.job_id,
@@ -26,11 +31,11 @@ def dead_letter_text(job: Job, run: Run, attempts: tuple[Attempt, ...]) -> str:
             "run": {"job_id": run.job_id, "scheduled_for": to_text(run.scheduled_for), "status": "dead_lettered"},
             "attempts": [_attempt(attempt) for attempt in attempts],
             "last_error": attempts[-1].error if attempts else None,
-            "payload": json.loads(spec.payload) if fits else None,
             "payload_omitted": not fits,
         },
         separators=(",", ":"),
     )
+    return f'{about[:-1]},"payload":{payload if fits else "null"}}}'
 
 
 def unreadable_text(body: str, error: str) -> str:

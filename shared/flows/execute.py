@@ -59,20 +59,31 @@ class ExecuteFlow:
                 handled.append(Handled(received, message, Ended(done=False, back_s=wait_s, outcome="early")))
             else:
                 due.append((received, message))
-        self._hide([(received.receipt, message.lease_s) for received, message in due])
-        handled += self._attempts(due)
-        self._put_back(handled)
-        return handled
+        early = [(one.received.receipt, one.ended.back_s) for one in handled if one.ended.back_s is not None]
+        self._hide([*early, *((received.receipt, message.lease_s) for received, message in due)])
+        return handled + self._attempts(due)
 
     def _attempts(self, due: Sequence[tuple[Received, Message]]) -> list[Handled]:
-        flows = [(received, AttemptFlow(self.workshop, message)) for received, message in due]
-        with self._renewing([(received.receipt, flow) for received, flow in flows]):
-            futures = [(received, flow, self.pool.submit(flow.make)) for received, flow in flows]
-            return [_handled(received, flow.message, future) for received, flow, future in futures]
+        held = [_Held(received, AttemptFlow(self.workshop, message)) for received, message in due]
+        with self._renewing(held):
+            futures = [(one, self.pool.submit(self._attempt, one)) for one in held]
+            return [_handled(one.received, one.flow.message, future) for one, future in futures]
+
+    def _attempt(self, one: "_Held") -> Ended:
+        """One attempt. What must come back is put back at once: it waits for no slower run of its batch."""
+        ended = Ended(done=False)
+        try:
+            ended = one.flow.make()
+        finally:
+            with one.lock:
+                one.is_back = not ended.done
+                if ended.back_s is not None:
+                    self._hide([(one.received.receipt, ended.back_s)])
+        return ended
 
     @contextmanager
-    def _renewing(self, held: Sequence[tuple[str, AttemptFlow]]) -> Iterator[None]:
-        """While the batch is at work: renew the leases of long attempts, and keep all its messages hidden."""
+    def _renewing(self, held: Sequence["_Held"]) -> Iterator[None]:
+        """While the batch is at work: renew the leases of long attempts, and keep its messages hidden."""
         keeper = _Keeper(held, self._hide, self.renew_every_s)
         thread = threading.Thread(target=keeper.keep, daemon=True)
         thread.start()
@@ -81,10 +92,6 @@ class ExecuteFlow:
         finally:
             keeper.over.set()
             thread.join()
-
-    def _put_back(self, handled: Sequence[Handled]) -> None:
-        backs = [(one.received.receipt, one.ended.back_s) for one in handled if one.ended.back_s is not None]
-        self._hide(backs)
 
     def _hide(self, receipts: Sequence[tuple[str, float]]) -> None:
         # A message whose hiding fails comes back at the queue's own visibility: later than it could, never lost.
@@ -103,8 +110,18 @@ class ExecuteFlow:
 
 
 @dataclass(slots=True)
+class _Held:
+    """A message in hand. `is_back`: it is the queue's again, and is not hidden any more from here; under `lock`."""
+
+    received: Received
+    flow: AttemptFlow
+    is_back: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+@dataclass(slots=True)
 class _Keeper:
-    held: Sequence[tuple[str, AttemptFlow]]
+    held: Sequence[_Held]
     hide: Callable[[Sequence[tuple[str, float]]], None]
     every_s: float
     over: threading.Event = field(default_factory=threading.Event)
@@ -112,12 +129,17 @@ class _Keeper:
     def keep(self) -> None:
         lease_s = LEASE_MAX_S + LEASE_MARGIN_S
         while not self.over.wait(self.every_s):
-            for _, flow in self.held:
-                try:
-                    flow.renew(lease_s)
-                except (ClientError, BotoCoreError) as error:
-                    flow.workshop.problem(error)
-            self.hide([(receipt, lease_s) for receipt, _ in self.held])
+            for one in self.held:
+                with one.lock:
+                    if not one.is_back:
+                        self._renew(one, lease_s)
+
+    def _renew(self, one: _Held, lease_s: int) -> None:
+        try:
+            one.flow.renew(lease_s)
+        except (ClientError, BotoCoreError) as error:
+            one.flow.workshop.problem(error)
+        self.hide([(one.received.receipt, lease_s)])
 
 
 def _handled(received: Received, message: Message, future: "Future[Ended]") -> Handled:

@@ -117,7 +117,7 @@ class Jobs:
         return job_of(item, payload["payload"]["S"])
 
     def get_many(self, job_ids: Sequence[str]) -> dict[str, Job]:
-        """Jobs by id, without the payloads that stand apart. Those that cannot be read are left out (see flows.audit)."""
+        """Jobs by id, without payloads that stand apart. Those that cannot be read are left out (see flows.audit)."""
         items = self.table.get_many([keys.job_key(job_id) for job_id in dict.fromkeys(job_ids)])
         found, _ = read_all(items, job_of)
         return {job.job_id: job for job in found}

@@ -7,7 +7,7 @@ import threading
 import unittest.mock
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -69,6 +69,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.target = ScriptedTarget(self.clock)
+        self.fraction = 1.0  # of the longest backoff
         self.pauses: list[float] = []  # what the product would have slept between two tries, in seconds
         with unittest.mock.patch.object(wiring, "SEND_PAUSE", self.pauses.append):
             self._build()
@@ -79,10 +80,12 @@ class World:
         self.executor: ExecuteFlow = self.new_executor()
         self.auditor = build_audit(self._settings(AuditSettings), self._clients(), self.clock)
 
-    def new_executor(self, target: Any = None) -> ExecuteFlow:
-        """One more executor, as a second execution environment would be."""
+    def new_executor(self, target: Any = None, renew_every_s: float = 20) -> ExecuteFlow:
+        """One more executor, as a second execution environment would be. Its backoffs are `fraction` of the longest."""
         settings = self._settings(ExecuteSettings)
-        return build_execute(settings, self._clients(), self.clock, target or self.target)
+        built = build_execute(settings, self._clients(), self.clock, target or self.target)
+        workshop = replace(built.workshop, fraction=lambda: self.fraction)
+        return replace(built, workshop=workshop, renew_every_s=renew_every_s)
 
     def _clients(self) -> Clients:
         return Clients(self.aws.dynamodb, self.aws.sqs)
@@ -107,6 +110,7 @@ class World:
         payload: str = "null",
         max_attempts: int = 3,
         base_s: float = 10,
+        max_s: float = 3600,
         **spec: Any,
     ) -> JobView:
         """Submit a job for the scripted target; schedule fields as on the wire (`run_at`, `cron`, `every`, …)."""
@@ -131,7 +135,7 @@ class World:
                 target=Target(kind="python", params={"handler": "demo.echo"}),
                 payload=payload,
                 schedule=read_schedule(now=now, job_id=job_id, **given),
-                retry=Retry(max_attempts=max_attempts, base_s=base_s),
+                retry=Retry(max_attempts=max_attempts, base_s=base_s, max_s=max_s),
                 **spec,
             ),
             now,
