@@ -32,8 +32,8 @@ class Reply:
 
 def submit_job(request: Request, api: Api, now: datetime) -> Reply:
     """Take a job. With an Idempotency-Key, the same body again gets the same answer."""
-    sent = request.body()
-    key = request.idempotency_key
+    request.query()
+    sent, key = request.body(), request.idempotency_key
     body = read_body(JobBody, sent, _limits(api), now)
     job_id = body.job_id or api.new_job_id()
     if key is None:
@@ -81,6 +81,7 @@ def cancel_job(request: Request, api: Api, now: datetime) -> Reply:
 
 def preview_schedule(request: Request, api: Api, now: datetime) -> Reply:
     """The next times of a schedule; nothing is stored."""
+    request.query()
     body = read_body(PreviewBody, request.body(), _limits(api), now)
     job_id = body.job_id or "preview"
     schedule = read_schedule_fields(body, now, job_id)

@@ -30,10 +30,10 @@ def http(world: World, monkeypatch: pytest.MonkeyPatch) -> Http:
     return Http(monkeypatch, world.api)
 
 
-NOT_TEXT = (None, 5, 5.5, True, [], OBJECT)
-NOT_WHOLE = (None, "5", 5.5, 5.0, True, [], OBJECT)
-NOT_NUMBER = (None, "5", True, [], OBJECT)
-NOT_OBJECT = (None, "x", 5, True, [])
+NOT_TEXT: tuple[Any, ...] = (None, 5, 5.5, True, [], OBJECT)
+NOT_WHOLE: tuple[Any, ...] = (None, "5", 5.5, 5.0, True, [], OBJECT)
+NOT_NUMBER: tuple[Any, ...] = (None, "5", True, [], OBJECT)
+NOT_OBJECT: tuple[Any, ...] = (None, "x", 5, True, [])
 LONG = "x" * 300
 CONTROL = "a\u0000b"
 
@@ -121,9 +121,9 @@ def single_faults() -> Iterator[tuple[str, dict[str, Any]]]:
             yield name, {**base, name: value}
     for path, values in WRONG_INSIDE.items():
         outer, inner = path.split(".")
-        base = {"target": ECHO, "retry": {}, "tags": {}}[outer]
+        inside: dict[str, Any] = {"target": ECHO, "retry": {}, "tags": {}}[outer]
         for value in values:
-            yield path, {**JOB, outer: {**base, inner: value}}
+            yield path, {**JOB, outer: {**inside, inner: value}}
     yield "target", {"every": "1h"}
     yield "target.handler", {"every": "1h", "target": {"kind": "python"}}
     yield "target.kind", {"every": "1h", "target": {"handler": "demo.echo"}}

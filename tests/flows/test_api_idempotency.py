@@ -1,18 +1,24 @@
 """Idempotency-Key: the same key and body have one effect and one answer, whatever dies in between."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from functions.submit import strict_json
+from shared.model.errors import IdempotencyInProgressError, InputError
 from shared.store import keys
+from shared.store.idempotency import Answer, Turn
 from tests.support import calls
 from tests.support.aws import Aws, all_items
 from tests.support.clocks import ManualClock
 from tests.support.http import ECHO, Http
 from tests.support.world import World
+
+# A process that dies has no metrics to tell of.
+pytestmark = pytest.mark.filterwarnings("ignore:No application metrics to publish")
 
 JOB = {"target": ECHO, "every": "1h", "payload": {"n": 1}}
 KEY = {"idempotency-key": "k-1"}
@@ -165,6 +171,75 @@ def test_a_job_of_before_is_not_taken_for_this_ones(http: Http, world: World) ->
         http.post("/v1/jobs", body, headers=KEY)
     world.clock.advance(31)
     assert http.post("/v1/jobs", body, headers=KEY).document["status"] == "scheduled"
+
+
+def test_a_job_of_somebody_else_is_not_taken_for_this_ones(http: Http, world: World) -> None:
+    """The call died before it wrote; meanwhile another caller took the id for another job."""
+    body = {**JOB, "job_id": "mine"}
+    with calls.observing(Fault(writes_job, Died(), after=False)), pytest.raises(Died):
+        http.post("/v1/jobs", body, headers=KEY)
+    http.post("/v1/jobs", {**body, "every": "2h"})
+    world.clock.advance(31)
+    assert http.post("/v1/jobs", body, headers=KEY).status == 409
+
+
+@pytest.mark.parametrize("between", ["another retry works", "another retry is at work", "the first call ends"])
+def test_of_those_who_would_take_a_call_over_one_does(world: World, aws: Aws, between: str) -> None:
+    once = partial(world.api.idempotency.once, caller="c", key="k", body="{}", job_id="j")
+    worked: list[str] = []
+
+    def dies(turn: Turn) -> str:
+        raise Died
+
+    class Between(calls.Observer):
+        """Comes between a retry's reading of the record and its taking over."""
+
+        def on_request(self, call: calls.Call) -> None:
+            if call.name != "dynamodb:UpdateItem" or worked:
+                return
+            worked.append(between)
+            if between == "another retry works":
+                once(call=lambda turn: turn.job_id)
+            elif between == "another retry is at work":
+                with pytest.raises(Died):
+                    once(call=dies)
+            else:
+                with calls.unseen():  # it was only slow
+                    aws.dynamodb.update_item(
+                        TableName=aws.table,
+                        Key=call.params["Key"],
+                        UpdateExpression="SET #status = :done, #answer = :answer",
+                        ExpressionAttributeNames={"#status": "status", "#answer": "answer"},
+                        ExpressionAttributeValues={":done": {"S": "COMPLETED"}, ":answer": {"S": '"first"'}},
+                    )
+
+    with pytest.raises(Died):
+        once(call=dies)
+    world.clock.advance(31)
+    with calls.observing(Between()), pytest.raises(IdempotencyInProgressError):
+        once(call=lambda turn: worked.append("too many") or "")
+    assert worked == [between]
+
+
+def test_a_slow_call_that_was_taken_over_writes_nothing_more(world: World) -> None:
+    once = partial(world.api.idempotency.once, caller="c", key="k", body="{}", job_id="j")
+
+    def slow(turn: Turn) -> str:
+        world.clock.advance(31)
+        assert once(call=lambda second: f"second, {second.taken_over}").text == "second, True"
+        return "slow"
+
+    assert once(call=slow) == Answer("slow", replayed=False)
+    assert once(call=slow) == Answer("second, True", replayed=True)
+
+    def slow_and_refused(turn: Turn) -> str:
+        slow(turn)
+        raise InputError("name", "is wrong")
+
+    once = partial(once, key="other")
+    with pytest.raises(InputError):
+        once(call=slow_and_refused)
+    assert once(call=slow) == Answer("second, True", replayed=True)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["not written", "written all the same"])

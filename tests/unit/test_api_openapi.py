@@ -1,5 +1,6 @@
 """The OpenAPI document is valid, complete, and says what the API does."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import ValidationError
 
+from functions.submit import problems
 from functions.submit.handler import app
 from functions.submit.models import JobBody, Limits, PreviewBody, RetryBody, ScheduleFields, TargetBody
 from functions.submit.openapi import openapi_document
@@ -99,3 +101,16 @@ def test_what_it_allows_is_what_the_models_take(body: dict[str, Any], target: bo
     else:
         taken = True
     assert allowed == taken
+
+
+def test_the_page_for_people_names_all_of_it() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
+    for operation in OPERATIONS:
+        assert f"`{operation.method} {operation.path}" in page
+    for kind in vars(problems).values():
+        if isinstance(kind, problems.Kind):
+            assert f"| {kind.status} | `{kind.name}` |" in page
+    for name in (*JobBody.model_fields, *RetryBody.model_fields, *PreviewBody.model_fields):
+        assert f"`{name}`" in page
+    for shape in ("JobDocument", "RunDocument", "AttemptDocument"):
+        assert all(f'"{key}"' in page for key in SCHEMAS[shape]["properties"])
