@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import boto3
 import pytest
 
 from infra.bundling import FUNCTIONS_LOCK, HANDLERS_LOCK, ROOT, RUNTIME_BRINGS, BundlingError, bundle
@@ -108,7 +109,7 @@ def test_lambda_may_read_every_file_whatever_the_umask_here() -> None:
 @pytest.mark.parametrize("name", ["submit", "tick", "execute", "audit"])
 def test_a_function_imports_from_the_package_and_the_runtime_alone(local: Path, tmp_path: Path, name: str) -> None:
     """Nothing of this environment is in sight but the packages that Lambda's runtime brings."""
-    site = Path(__import__("boto3").__file__).parent.parent
+    site = Path(boto3.__path__[0]).parent
     for package in RUNTIME:
         (tmp_path / package).symlink_to(site / package)
     program = (

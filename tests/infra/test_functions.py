@@ -6,7 +6,8 @@ from shared import settings
 from tests.infra.conftest import Synthesise
 from tests.infra.template import Template, written
 
-SETTINGS = {
+Settings = settings.SubmitSettings | settings.TickSettings | settings.ExecuteSettings | settings.AuditSettings
+SETTINGS: dict[str, type[Settings]] = {
     "submit": settings.SubmitSettings,
     "tick": settings.TickSettings,
     "execute": settings.ExecuteSettings,

@@ -35,7 +35,7 @@ def test_a_role_grants_the_rows_of_the_table_and_its_own_logs_and_traces(
 ) -> None:
     _, function = template.function(name)
     logs = f"${{{function['LoggingConfig']['LogGroup']['Ref']}.Arn}}"
-    expected = {(grant.action, grant.resource) for grant in PERMISSIONS[name]}
+    expected: set[tuple[str, str]] = {(grant.action, grant.resource) for grant in PERMISSIONS[name]}
     expected |= {("logs:CreateLogStream", logs), ("logs:PutLogEvents", logs)}
     expected |= {("xray:PutTelemetryRecords", "*"), ("xray:PutTraceSegments", "*")}
     assert granted(template, name) == expected
