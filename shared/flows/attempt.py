@@ -16,6 +16,7 @@ from shared.model.message import Message
 from shared.model.run import Attempt, Outcome, Result, Run
 from shared.queue import DeadLetterQueue
 from shared.rules.lease import LEASE_MARGIN_S
+from shared.rules.plan import is_slot
 from shared.rules.retry import backoff_s, is_last
 from shared.store.jobs import Jobs
 from shared.store.run_records import RunRecord
@@ -193,14 +194,16 @@ class AttemptFlow:
         """Take the start back: forget it if the occurrence may come again, else record why it never ran (I1)."""
         run, runs, now = self._running(), self.workshop.runs, self.workshop.clock.now()
         try:
-            if run.attempt > 1:
+            if run.attempt > 1 and _comes_again(void.job, run.scheduled_for):
+                runs.fail(run, earlier_closed(run), now, now)  # its own message goes on with it
+            elif run.attempt > 1:
                 runs.cancel(run, earlier_closed(run), void.reason, now)
             elif void.reason != EXPIRED and _may_come_again(void.job, run.scheduled_for):
                 runs.forget_start(run)
             else:
                 runs.skip_started(run, void.reason, now)
         except CancelRequestedError:
-            runs.cancel(run, (), CANCELLED, now)
+            runs.cancel(run, earlier_closed(run), CANCELLED, now)
 
     def _fail(self, failed: AttemptFailedError) -> None:
         run, runs, now = self._running(), self.workshop.runs, self.workshop.clock.now()
@@ -237,6 +240,8 @@ class AttemptFlow:
 
     def _refused(self, there: Run) -> Ended:
         """The run is over: nothing to do. It is going on or waits for its retry: come back then, no attempt used."""
+        if there.revision > self.message.revision:
+            return Ended(done=True, outcome=RESCHEDULED)
         until = there.lease_expires_at or there.retry_at
         if until is None:
             return Ended(done=True, outcome="duplicate")
@@ -264,6 +269,13 @@ def _void_reason(job: Job) -> str:
 def _may_come_again(job: Job | None, scheduled_for: datetime) -> bool:
     """Whether the job's present schedule may still bring this occurrence: it counts from the last change of when."""
     return job is None or job.changed_at < scheduled_for or job.spec.schedule.run_at == scheduled_for
+
+
+def _comes_again(job: Job | None, scheduled_for: datetime) -> bool:
+    """Whether the job's present schedule does bring this occurrence, with a message of its own."""
+    if job is None or job.status is not JobStatus.SCHEDULED:
+        return False
+    return _may_come_again(job, scheduled_for) and is_slot(job.spec.schedule, job.job_id, scheduled_for)
 
 
 def _is_expired(job: Job, run: Run, now: datetime) -> bool:

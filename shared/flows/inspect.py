@@ -72,13 +72,8 @@ class InspectFlow:
         return view(job, self.latest_runs(job), now)
 
     def latest_runs(self, job: Job) -> tuple[Run, ...]:
-        """The latest runs, newest first; a one-off's own is among them, however many an earlier job of its id left."""
-        found = self.run_store.newest(job.job_id, SHOWN_RUNS)
-        run_at = job.spec.schedule.run_at
-        if run_at is not None and len(found) == SHOWN_RUNS and found[-1].scheduled_for > run_at:
-            own = self.run_store.get(job.job_id, run_at)
-            found = [*found[:-1], own] if own else found
-        return tuple(found)
+        """See `latest_runs`."""
+        return latest_runs(self.run_store, job)
 
     def runs(self, job_id: str, cursor: str | None, limit: int) -> RunPage:
         """History, newest first, `limit` runs from `cursor` on. Raises JobNotFoundError, InputError (cursor)."""
@@ -105,6 +100,16 @@ class InspectFlow:
             found.append(ShardHealth(shard=shard, last_tick_at=ticked_at, epoch=lease.epoch if lease else 0))
         fresh = [one.last_tick_at is not None and now - one.last_tick_at <= TICK_OVERDUE for one in found]
         return Health(ok=all(fresh), shards=tuple(found))
+
+
+def latest_runs(run_store: Runs, job: Job) -> tuple[Run, ...]:
+    """The latest runs, newest first; a one-off's own is among them, however many an earlier job of its id left."""
+    found = run_store.newest(job.job_id, SHOWN_RUNS)
+    run_at = job.spec.schedule.run_at
+    if run_at is not None and len(found) == SHOWN_RUNS and found[-1].scheduled_for > run_at:
+        own = run_store.get(job.job_id, run_at)
+        found = [*found[:-1], own] if own else found
+    return tuple(found)
 
 
 def view(job: Job, runs: tuple[Run, ...], now: datetime) -> JobView:

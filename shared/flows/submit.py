@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from shared.clock import Clock
 from shared.flows.claims import messages_of
-from shared.flows.inspect import JobView, is_finished, view
+from shared.flows.inspect import JobView, is_finished, latest_runs, view
 from shared.model.errors import ConflictError, InputError, InvalidScheduleError
 from shared.model.instants import to_text
 from shared.model.job import Due, Job, JobSpec, JobStatus
@@ -50,8 +50,7 @@ class SubmitFlow:
 
     def _again(self, job: Job, there: Job, now: datetime) -> JobView:
         """A job of this id is there: the new one takes its place if it is over, and its revision voids old messages."""
-        runs = tuple(self.runs.newest(job.job_id, 20))
-        over = there.status is JobStatus.CANCELLED or is_finished(there, runs)
+        over = there.status is JobStatus.CANCELLED or is_finished(there, latest_runs(self.runs, there))
         if not over:
             raise ConflictError(
                 f"job {job.job_id!r} exists and is {there.status}; cancel it first, or choose another id"

@@ -19,8 +19,9 @@ _INSTANT = timedelta(microseconds=1)
 
 # Named clauses of the conditions below.
 _ABSENT = "attribute_not_exists(#pk)"
-_WAITED = "(#status = :failed AND #retry_at <= :now)"
-_LEASE_OVER = "(#status = :running AND #lease_expires_at < :now)"
+_WAITED = "#status = :failed AND #retry_at <= :now"
+_LEASE_OVER = "#status = :running AND #lease_expires_at < :now"
+_NOT_NEWER = "#revision <= :revision"
 _MINE = "#status = :running AND #attempt = :attempt"
 _NOT_CANCELLED = "attribute_not_exists(#cancel_requested)"
 
@@ -29,7 +30,12 @@ _NOT_CANCELLED = "attribute_not_exists(#cancel_requested)"
 #   A: start ──────────── running, lease to 12:01:05 ──────── finish (_MINE)
 #   B:        start → _ABSENT, _WAITED, _LEASE_OVER all false → put back until 12:01:05, no attempt used
 #   A dies:   B: start → _LEASE_OVER → attempt 2;  A wakes: finish → _MINE fails (attempt is 2) → LeaseLostError
-_MAY_START = f"{_ABSENT} OR {_WAITED} OR {_LEASE_OVER}"
+#
+# A job is cancelled and submitted again: its 12:05 is in the queue under revision 1 (void) and 3
+#
+#   A (3): start, fails ────────── waits
+#   B (1):                 start → _NOT_NEWER false → void: it must not take the run over only to withdraw it
+_MAY_START = f"{_ABSENT} OR ({_NOT_NEWER} AND (({_WAITED}) OR ({_LEASE_OVER})))"
 
 
 class StartRefusedError(Exception):
@@ -53,6 +59,8 @@ class Runs:
 
     def start(self, message: Message, worker_id: str, now: datetime) -> Run:
         """Begin the next attempt of the message's run, with a lease of `lease_s`. Raises StartRefusedError.
+
+        A run that was started under a later revision than the message's is not touched.
 
         `worker_id` is a new one for each start: a start whose answer was lost is known again by it.
         """
