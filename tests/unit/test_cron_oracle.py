@@ -138,6 +138,20 @@ def moments(draw: st.DrawFn) -> tuple[str, datetime]:
     Field("*", frozenset(range(7))),
     "run",
 )
+@example(  # what falls into the gap and what is named at its end are one time
+    ("Europe/Berlin", datetime(2026, 3, 28, 20, 0, tzinfo=UTC)),
+    Field("0,30", frozenset({0, 30})),
+    Field("2-3", frozenset({2, 3})),
+    Field("*", frozenset(range(7))),
+    "run",
+)
+@example(  # asked within the second pass
+    ("Europe/Berlin", datetime(2026, 10, 25, 1, 10, tzinfo=UTC)),
+    Field("30", frozenset({30})),
+    Field("2", frozenset({2})),
+    Field("*", frozenset(range(7))),
+    "run",
+)
 def test_times_are_those_of_the_wall_clock_minute_by_minute(
     moment: tuple[str, datetime], minutes: Field, hours: Field, weekdays: Field, dst_gap: DstGap
 ) -> None:

@@ -305,6 +305,14 @@ def test_hostile_input_takes_bounded_time(expr: str, zone: str) -> None:
     assert time.thread_time() - started < BOUND_S
 
 
+def test_times_that_are_always_in_a_gap_are_found_out_in_bounded_time() -> None:
+    every_second = ",".join(str(second) for second in range(60))
+    expr = f"{every_second} 0-59 2 25-31 3 */7"  # the last Sunday of March
+    started = time.thread_time()
+    assert fire_times(expr, "Europe/Berlin", START, 1, dst_gap="skip") == []
+    assert time.thread_time() - started < BOUND_S
+
+
 def test_a_list_of_every_value_of_every_field_is_taken() -> None:
     spans = [range(60), range(60), range(24), range(1, 32), range(1, 13), range(7), range(2026, 2100)]
     expr = " ".join(",".join(str(value) for value in span) for span in spans)
