@@ -26,6 +26,7 @@ from shared.queue import SendError
 
 CONTENT_TYPE = "application/problem+json"
 RETRY_AFTER_S = 1
+_TOLD = 20  # faults told of in one sentence; `errors` has more
 
 _PASSING = frozenset(  # AWS error codes that go by themselves
     {
@@ -132,7 +133,9 @@ def _detail(kind: Kind, error: Exception) -> str:
     if kind is UNAVAILABLE:
         return "It may have taken effect or not: send it again, with an Idempotency-Key if it submits a job."
     if isinstance(error, InvalidRequestError) and len(error.errors) > 1:
-        return "; ".join(f"{fault.field}: {fault.message}" for fault in error.errors)
+        told = [f"{fault.field}: {fault.message}" for fault in error.errors[:_TOLD]]
+        more = len(error.errors) - len(told)
+        return "; ".join(told) + (f"; and {more} more" if more else "")
     return str(error)
 
 

@@ -4,7 +4,7 @@ import time
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.submit import strict_json
@@ -22,6 +22,7 @@ values = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), values))
 def test_what_is_written_reads_back(value: dict[str, strict_json.Json]) -> None:
     text = strict_json.write(value)
