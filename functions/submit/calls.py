@@ -43,6 +43,7 @@ def submit_job(request: Request, api: Api, now: datetime) -> Reply:
         key=key,
         body=strict_json.write(sent, sort_keys=True),
         job_id=job_id,
+        token=api.new_job_id(),
         call=partial(_take_turn, api, body, now),
     )
     # The payload is not kept a second time: the same body has the same payload.

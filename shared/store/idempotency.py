@@ -16,6 +16,7 @@ from aws_lambda_powertools.utilities.idempotency import (
 )
 from aws_lambda_powertools.utilities.idempotency.exceptions import (
     IdempotencyAlreadyInProgressError,
+    IdempotencyInconsistentStateError,
     IdempotencyItemAlreadyExistsError,
     IdempotencyItemNotFoundError,
     IdempotencyPersistenceLayerError,
@@ -68,14 +69,15 @@ class IdempotencyRecords:
         self._table = Table(client, table_name)
         self._clock = clock
 
-    def once(self, *, caller: str, key: str, body: str, job_id: str, call: Callable[[Turn], str]) -> Answer:
+    def once(self, *, caller: str, key: str, body: str, job_id: str, token: str, call: Callable[[Turn], str]) -> Answer:
         """What `call` answers, once for each `key` of `caller`; `job_id` is the id to use if this is the first time.
 
+        `token` names this very call, so that it knows its own writes when AWS's client has sent them twice.
         A refusal by `call` (InputError, ConflictError) frees the key: nothing was written. Raises
         IdempotencyMismatchError when the key came with another `body` before, IdempotencyInProgressError while the
         first call goes on.
         """
-        record = _Record(self._table, self._clock, job_id)
+        record = _Record(self._table, self._clock.now(), job_id, token)
         config = IdempotencyConfig(
             event_key_jmespath="[caller, key]",
             payload_validation_jmespath="body",
@@ -97,7 +99,7 @@ class IdempotencyRecords:
             result = once(request=request)
         except IdempotencyValidationError:
             raise IdempotencyMismatchError("this Idempotency-Key was used with another body before") from None
-        except IdempotencyAlreadyInProgressError:
+        except (IdempotencyAlreadyInProgressError, IdempotencyInconsistentStateError):
             raise IdempotencyInProgressError("the first call with this Idempotency-Key is still going on") from None
         except IdempotencyPersistenceLayerError as error:
             raise error.__cause__ or error from None
@@ -115,10 +117,11 @@ class _Living(DataRecord):
 class _Record(BasePersistenceLayer):
     """The record of one key, for the time of one call."""
 
-    def __init__(self, table: Table, clock: Clock, job_id: str) -> None:
+    def __init__(self, table: Table, now: datetime, job_id: str, token: str) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._table = table
-        self._now = clock.now()
+        self._now = now
+        self._token = token
         self.turn = Turn(job_id, self._now, taken_over=False)
 
     def save_inprogress(self, data: dict[str, Any], remaining_time_in_millis: int | None = None) -> None:
@@ -145,14 +148,17 @@ class _Record(BasePersistenceLayer):
             "body_hash": text(data_record.payload_hash),
             "job_id": text(self.turn.job_id),
             "begun_at": text(sort_text(self._now)),
+            "holder": text(self._token),
             "lapses_at": text(self._lapses_at),
             keys.TTL_ATTRIBUTE: number(epoch_s(self._now + KEPT)),
         }
         try:
             self._table.put(item, f"{never_used} OR {kept_enough}", {":now": number(epoch_s(self._now))})
         except ConditionFailedError as refused:
-            found = refused.item or self._table.get(_key(data_record.idempotency_key)) or {}
-            self._meet(data_record, found)
+            if refused.item is None:  # gone again by now: Powertools tries once more
+                raise IdempotencyItemAlreadyExistsError from None
+            if refused.item["holder"]["S"] != self._token:
+                self._meet(data_record, refused.item)
 
     def _meet(self, ours: DataRecord, found: Item) -> None:
         """Another call was here first. Take its work over if it died; raises what Powertools expects if it did not."""
@@ -160,18 +166,22 @@ class _Record(BasePersistenceLayer):
         self._validate_payload(ours, theirs)
         if theirs.status != _IN_PROGRESS or from_sort_text(found["lapses_at"]["S"]) > self._now:
             raise IdempotencyItemAlreadyExistsError(old_data_record=theirs)
-        # Two retries of a dead call:  B reads lapses_at=1 ── update ── works
-        #                              C reads lapses_at=1 ─────────── update: refused → in progress
-        still_dead = "#status = :in_progress AND #lapses_at = :seen"
+        # Two retries of a dead call A:  B reads holder A ── update ── works
+        #                                C reads holder A ─────────── update: refused → in progress
+        # And A, if it was only slow and ends in between, has changed the status.
+        still_theirs = "#status = :in_progress AND #holder = :theirs"
         values = {
             ":in_progress": text(_IN_PROGRESS),
-            ":seen": found["lapses_at"],
-            ":mine": text(self._lapses_at),
+            ":theirs": found["holder"],
+            ":mine": text(self._token),
+            ":lapses_at": text(self._lapses_at),
         }
+        update = "SET #holder = :mine, #lapses_at = :lapses_at"
         try:
-            self._table.update(_key(ours.idempotency_key), "SET #lapses_at = :mine", still_dead, values)
-        except ConditionFailedError:
-            raise IdempotencyItemAlreadyExistsError(old_data_record=theirs) from None
+            self._table.update(_key(ours.idempotency_key), update, still_theirs, values)
+        except ConditionFailedError as refused:
+            if refused.item is None or refused.item["holder"]["S"] != self._token:
+                raise IdempotencyItemAlreadyExistsError(old_data_record=theirs) from None
         self.turn = Turn(found["job_id"]["S"], from_sort_text(found["begun_at"]["S"]), taken_over=True)
 
     def _update_record(self, data_record: DataRecord) -> None:
@@ -201,12 +211,12 @@ class _Record(BasePersistenceLayer):
 
     @property
     def _still_mine_values(self) -> Item:
-        return {":in_progress": text(_IN_PROGRESS), ":mine": text(self._lapses_at)}
+        return {":in_progress": text(_IN_PROGRESS), ":mine": text(self._token)}
 
     def _if_still_mine(self, write: Callable[[str], object]) -> None:
         # slow A  put ────────────────────────── job written ── update: refused, and A answers the same job
         # B            … 30 s … take over ── finds the job ── update
-        still_mine = "#status = :in_progress AND #lapses_at = :mine"
+        still_mine = "#status = :in_progress AND #holder = :mine"
         try:
             write(still_mine)
         except ConditionFailedError:

@@ -1,7 +1,6 @@
 """Idempotency-Key: the same key and body have one effect and one answer, whatever dies in between."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -125,7 +124,7 @@ def test_a_second_call_meanwhile_is_told_to_wait(http: Http, world: World, aws: 
         return "{}"
 
     body = strict_json.write(JOB, sort_keys=True)
-    world.api.idempotency.once(caller="anonymous", key="k-1", body=body, job_id="j", call=first_call)
+    world.api.idempotency.once(caller="anonymous", key="k-1", body=body, job_id="j", token="t", call=first_call)
     assert (seen[0].status, seen[0].headers["retry-after"]) == (409, "1")
     assert seen[0].document["type"].endswith("/idempotency-in-progress")
     assert jobs(aws) == []
@@ -183,9 +182,54 @@ def test_a_job_of_somebody_else_is_not_taken_for_this_ones(http: Http, world: Wo
     assert http.post("/v1/jobs", body, headers=KEY).status == 409
 
 
+def calls_of(world: World, key: str = "k") -> Callable[..., Answer]:
+    """Calls with one key and body, each with a token of its own."""
+
+    def once(call: Callable[[Turn], str]) -> Answer:
+        return world.api.idempotency.once(
+            caller="c", key=key, body="{}", job_id="j", token=world.api.new_job_id(), call=call
+        )
+
+    return once
+
+
+class SentTwice(calls.Observer):
+    """A write that took effect, whose answer was lost, and that AWS's client then sends again, of itself."""
+
+    def __init__(self, aws: Aws, operation: str) -> None:
+        self.aws, self.operation, self.sent = aws, operation, 0
+
+    def on_request(self, call: calls.Call) -> None:
+        if call.name == f"dynamodb:{self.operation}":
+            self.sent += 1
+            write = {"PutItem": self.aws.dynamodb.put_item, "UpdateItem": self.aws.dynamodb.update_item}
+            with calls.unseen():
+                write[self.operation](**call.params)
+
+
+@pytest.mark.parametrize("operation", ["PutItem", "UpdateItem"])
+def test_a_write_that_was_sent_twice_is_known_again(world: World, aws: Aws, operation: str) -> None:
+    once = calls_of(world)
+    with calls.observing(SentTwice(aws, operation)):
+        assert once(lambda turn: "first") == Answer("first", replayed=False)
+    assert once(lambda turn: "no") == Answer("first", replayed=True)
+
+    def dies(turn: Turn) -> str:
+        raise Died
+
+    once = calls_of(world, key="other")
+    with pytest.raises(Died):
+        once(dies)
+    world.clock.advance(31)
+    twice = SentTwice(aws, operation)
+    with calls.observing(twice):
+        assert once(lambda turn: f"taken over: {turn.taken_over}") == Answer("taken over: True", replayed=False)
+    assert twice.sent == {"PutItem": 1, "UpdateItem": 2}[operation]
+
+
 @pytest.mark.parametrize("between", ["another retry works", "another retry is at work", "the first call ends"])
 def test_of_those_who_would_take_a_call_over_one_does(world: World, aws: Aws, between: str) -> None:
-    once = partial(world.api.idempotency.once, caller="c", key="k", body="{}", job_id="j")
+    once = calls_of(world)
     worked: list[str] = []
 
     def dies(turn: Turn) -> str:
@@ -199,10 +243,10 @@ def test_of_those_who_would_take_a_call_over_one_does(world: World, aws: Aws, be
                 return
             worked.append(between)
             if between == "another retry works":
-                once(call=lambda turn: turn.job_id)
+                once(lambda turn: turn.job_id)
             elif between == "another retry is at work":
                 with pytest.raises(Died):
-                    once(call=dies)
+                    once(dies)
             else:
                 with calls.unseen():  # it was only slow
                     aws.dynamodb.update_item(
@@ -214,32 +258,32 @@ def test_of_those_who_would_take_a_call_over_one_does(world: World, aws: Aws, be
                     )
 
     with pytest.raises(Died):
-        once(call=dies)
+        once(dies)
     world.clock.advance(31)
     with calls.observing(Between()), pytest.raises(IdempotencyInProgressError):
-        once(call=lambda turn: worked.append("too many") or "")
+        once(lambda turn: worked.append("too many") or "")
     assert worked == [between]
 
 
 def test_a_slow_call_that_was_taken_over_writes_nothing_more(world: World) -> None:
-    once = partial(world.api.idempotency.once, caller="c", key="k", body="{}", job_id="j")
+    once = calls_of(world)
 
     def slow(turn: Turn) -> str:
         world.clock.advance(31)
-        assert once(call=lambda second: f"second, {second.taken_over}").text == "second, True"
+        assert once(lambda second: f"second, {second.taken_over}").text == "second, True"
         return "slow"
 
-    assert once(call=slow) == Answer("slow", replayed=False)
-    assert once(call=slow) == Answer("second, True", replayed=True)
+    assert once(slow) == Answer("slow", replayed=False)
+    assert once(slow) == Answer("second, True", replayed=True)
 
     def slow_and_refused(turn: Turn) -> str:
         slow(turn)
         raise InputError("name", "is wrong")
 
-    once = partial(once, key="other")
+    once = calls_of(world, key="other")
     with pytest.raises(InputError):
-        once(call=slow_and_refused)
-    assert once(call=slow) == Answer("second, True", replayed=True)
+        once(slow_and_refused)
+    assert once(slow) == Answer("second, True", replayed=True)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["not written", "written all the same"])
