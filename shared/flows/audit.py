@@ -147,11 +147,11 @@ class AuditFlow:
         return Audited(unstarted=len(messages), unplannable=tuple(unplannable))
 
     def _unstarted(self, job: Job, claimed: Sequence[datetime]) -> Iterator[Message]:
-        there = self.runs.between(job.job_id, claimed[0], claimed[-1])
-        recorded = {run.scheduled_for for run in there}
-        spans = [(run.scheduled_for, run.missed_until) for run in there if run.missed_until is not None]
+        there = self.runs.spans(job.job_id, claimed[0], claimed[-1])
+        recorded = {first for first, _ in there}
+        longer = [(first, last) for first, last in there if first != last]
         for moment in claimed:
-            if moment not in recorded and not any(first <= moment <= last for first, last in spans):
+            if moment not in recorded and not any(first <= moment <= last for first, last in longer):
                 yield _message(job.job_id, moment, job.revision, job.spec.timeout_s)
 
     def _send_abandoned(self, runs: Sequence[Run]) -> Audited:

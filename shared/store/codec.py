@@ -172,6 +172,12 @@ def run_of(item: Item) -> Run:
     )
 
 
+def span_of(item: Item) -> tuple[datetime, datetime]:
+    """The first and the last occurrence that the run in `item` stands for."""
+    scheduled_for = keys.scheduled_for_of(item[keys.SK]["S"])
+    return scheduled_for, _moment_of(item, "missed_until") or scheduled_for
+
+
 def attempts_value(attempts: tuple[Attempt, ...]) -> dict[str, Any]:
     """The attempts as they stand in a run; only the last 20 are kept."""
     return {"L": [{"M": _attempt_value(attempt)} for attempt in attempts[-KEPT_ATTEMPTS:]]}

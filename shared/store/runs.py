@@ -12,7 +12,7 @@ from shared.model.run import Attempt, Outcome, Run, RunStatus
 from shared.rules import lifecycle
 from shared.rules.lifecycle import Event
 from shared.store import keys
-from shared.store.codec import attempts_value, read_all, run_of
+from shared.store.codec import attempts_value, read_all, run_of, span_of
 from shared.store.table import ConditionFailedError, Item, Table, number, text
 
 _INSTANT = timedelta(microseconds=1)
@@ -213,19 +213,19 @@ class Runs:
                 break
         return found[:limit]
 
-    def between(self, job_id: str, first: datetime, last: datetime) -> list[Run]:
-        """The runs from `first` to `last`, both included, and the one before them (it may stand for a span)."""
+    def spans(self, job_id: str, first: datetime, last: datetime) -> list[tuple[datetime, datetime]]:
+        """What the runs from `first` to `last` stand for, and the run before them: each from its time to the last
+        occurrence that it covers (most often its own).
+        """
         bounds = {
             ":pk": text(keys.job_pk(job_id)),
             ":first": text(keys.run_sk(first)),
             ":last": text(keys.run_sk(last)),
         }
-        found = [
-            run_of(item)
-            for items, _ in self.table.query("#pk = :pk AND #sk BETWEEN :first AND :last", bounds)
-            for item in items
-        ]
-        return self.newest(job_id, 1, before=first) + found
+        items, _ = next(self._pages(job_id, 1, before=first))
+        for more, _ in self.table.query("#pk = :pk AND #sk BETWEEN :first AND :last", bounds):
+            items = items + more
+        return [span_of(item) for item in items]
 
     def open(self, job_id: str, pages: int) -> list[Run]:
         """The runs that are not over, in the newest `pages` pages of 1 MB."""
