@@ -59,25 +59,33 @@ def up(
         _foreground(stack, run_demo, as_json)
 
 
-def down(state_dir: StateOption = None) -> None:
+def down(state_dir: StateOption = None, *, as_json: AsJson = False) -> None:
     """End the local Duetime; its jobs are kept."""
     with _plain_errors():
         state = _state(state_dir)
-        if not is_held(state):
-            state.status.unlink(missing_ok=True)
-            out.print(f"no local Duetime runs on {state.path}", markup=False, highlight=False)
+        ended = is_held(state)
+        if ended:
+            _end(state)
+        state.status.unlink(missing_ok=True)
+        if as_json:
+            sys.stdout.write(json.dumps({"ended": ended, "state_dir": str(state.path)}) + "\n")
             return
-        pid = (read_status(state) or {}).get("pid")
-        if not isinstance(pid, int):
-            raise LocalError(f"a local Duetime is just starting on {state.path}; try again in a moment")
-        os.kill(pid, signal.SIGTERM)
-        with err.status("ending; the state is being saved"):
-            deadline = time.monotonic() + STOP_S
-            while is_held(state):
-                if time.monotonic() > deadline:
-                    raise LocalError(f"process {pid} has not ended within {STOP_S} s")
-                time.sleep(0.1)
-        out.print(f"ended; the jobs are kept in {state.path}", markup=False, highlight=False)
+        said = f"ended; the jobs are kept in {state.path}" if ended else f"no local Duetime runs on {state.path}"
+        out.print(said, markup=False, highlight=False)
+
+
+def _end(state: StateDir) -> None:
+    """Ask the process that holds the state to end, and wait until it has."""
+    pid = (read_status(state) or {}).get("pid")
+    if not isinstance(pid, int):
+        raise LocalError(f"a local Duetime is just starting on {state.path}; try again in a moment")
+    os.kill(pid, signal.SIGTERM)
+    with err.status("ending; the state is being saved"):
+        deadline = time.monotonic() + STOP_S
+        while is_held(state):
+            if time.monotonic() > deadline:
+                raise LocalError(f"process {pid} has not ended within {STOP_S} s")
+            time.sleep(0.1)
 
 
 def _foreground(stack: LocalStack, run_demo: bool, as_json: bool) -> None:

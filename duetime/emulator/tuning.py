@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from duetime.emulator import iam
+
 SWEEP_S = 0.25  # how often schedules are looked at; ministack's own 10 s would make every tick late
 WAKE_S = 0.1  # how often queues are looked at for messages whose delay has ended; ministack's own is 1 s
 TRIM_S = 30.0
@@ -31,6 +33,7 @@ def start() -> None:
     _ministack("services.scheduler")._SCHEDULE_TICK_INTERVAL = SWEEP_S
     _ministack("services.eventbridge")._SCHEDULER_TICK_INTERVAL = SWEEP_S
     _fix_queue_urls(_ministack("services.sqs"))
+    iam.as_on_aws()
     _bound_workers(_ministack("services.lambda_svc"), _ministack("core.lambda_runtime"))
     wake = _ministack("core.concurrency").esm_wake
     _every(WAKE_S, wake.set, "duetime-wake")

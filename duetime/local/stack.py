@@ -125,6 +125,7 @@ class LocalStack:
         emulator.stop()
         emulator.start(enforce_iam=self.enforce_iam)
         self._open()
+        self._write_status("ready")
 
     def __enter__(self) -> Self:
         self.start()
@@ -148,6 +149,7 @@ class LocalStack:
             access = open_access(self.state.credentials)
             enforce_at_once = self.enforce_iam and known is not None and access is not None
             self._emulator.start(enforce_iam=enforce_at_once)
+            self._write_status("starting")
             cdk = cdk_ready.result()
         self.outputs = known or self._deploy(deployment, cdk)
         if self.enforce_iam:
