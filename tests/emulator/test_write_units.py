@@ -1,0 +1,105 @@
+"""What a run costs in write units, from the emulator's ConsumedCapacity, all of it counted: submit to success.
+
+For PartiQL statements the emulator counts 1 each; what DynamoDB charges for the index besides is added here: 1 to take
+a job out of it, 2 to move it (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html).
+"""
+
+import threading
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from shared.flows import claims
+from shared.store import keys
+from tests.support import calls
+from tests.support.aws import Aws
+from tests.support.calls import Call, Observer
+from tests.support.clocks import ManualClock
+from tests.support.world import World
+
+JOBS = 100
+PAYLOAD = '{"order":"%s"}' % ("x" * 300)
+WRITES = {"PutItem", "UpdateItem", "DeleteItem", "BatchExecuteStatement"}
+
+
+class WriteUnits(Observer):
+    """Asks for the capacity of every write and adds it up, by operation and kind of item."""
+
+    order = calls.LOG
+
+    def __init__(self) -> None:
+        self.by_kind: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def total(self) -> float:
+        return sum(self.by_kind.values())
+
+    def on_request(self, call: Call) -> None:
+        if call.operation in WRITES:
+            call.params["ReturnConsumedCapacity"] = "TOTAL"
+
+    def on_answer(self, call: Call) -> None:
+        if call.operation not in WRITES or call.answer is None:
+            return
+        consumed: Any = call.answer["ConsumedCapacity"]
+        if call.operation == "BatchExecuteStatement":
+            units = sum(one["CapacityUnits"] for one in consumed)
+            units += sum(self._index_units(statement["Statement"]) for statement in call.params["Statements"])
+            kind = "claim"
+        else:
+            units = consumed["CapacityUnits"]
+            kind = (call.params.get("Item") or call.params["Key"])[keys.SK]["S"].partition("#")[0]
+        with self._lock:
+            name = f"{call.operation} {kind}"
+            self.by_kind[name] = self.by_kind.get(name, 0) + units
+
+    @staticmethod
+    def _index_units(statement: str) -> int:
+        return 2 if f'SET "{keys.DUE_KEY}"' in statement else 1 if f'REMOVE "{keys.DUE_KEY}"' in statement else 0
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(f"2026-11-30T{text}+00:00")
+
+
+@pytest.mark.parametrize("page", [25, 100])
+def test_a_one_off_costs_at_most_6_2_write_units(
+    aws: Aws, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, page: int
+) -> None:
+    monkeypatch.setattr(claims, "PAGE_CLAIMS", page)
+    world = World(aws, clock)
+    units = WriteUnits()
+    with calls.observing(units):
+        for _ in range(JOBS):
+            world.submit(run_at="2026-11-30T12:05:00Z", payload=PAYLOAD, name="an ordinary job")
+        clock.set(at("12:01"))
+        assert world.tick()[0].claimed.won == JOBS
+        clock.set(at("12:05:00"))
+        world.deliver()
+    assert set(world.target.counts().values()) == {1}
+    assert sum(world.target.counts().values()) == JOBS
+    assert units.total / JOBS <= 6.2, units.by_kind
+    assert units.by_kind["UpdateItem run"] == 2 * JOBS  # a start and an end, 1 unit each
+
+
+@pytest.mark.parametrize("page", [25, 100])
+def test_a_recurring_run_costs_at_most_5_2_write_units(
+    aws: Aws, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, page: int
+) -> None:
+    monkeypatch.setattr(claims, "PAGE_CLAIMS", page)
+    world = World(aws, clock)
+    for _ in range(JOBS):
+        world.submit(cron="*/10 * * * *", start_at="2026-11-30T12:05:00Z", payload=PAYLOAD, name="an ordinary job")
+    units = WriteUnits()
+    runs = 0
+    with calls.observing(units):
+        for tick, due in (("12:06", "12:10"), ("12:16", "12:20")):
+            clock.set(at(tick))
+            runs += world.tick()[0].claimed.sent
+            clock.set(at(due))
+            world.deliver()
+    assert runs == 2 * JOBS
+    assert sum(world.target.counts().values()) == runs
+    assert units.total / runs <= 5.2, units.by_kind
