@@ -180,7 +180,7 @@ class _Slots:
         """The slot of the last base time that is not after `after`, if its jitter carries it past `after`."""
         if not self.jitter_s:
             return None
-        found = self.base.latest(self._from(after - timedelta(seconds=self.jitter_s) - _TICK), self._to(after))
+        found = self.base.latest(self._from(after - timedelta(seconds=self.jitter_s)), self._to(after))
         base = self.base.next(found - _TICK) if found else None  # the same again, with its note
         slot = self._jittered(base) if base else None
         return slot if slot and slot.at > after else None
