@@ -2,7 +2,6 @@
 
 import importlib
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -18,8 +17,9 @@ LOG_STREAMS = 300  # ministack opens one log stream an invocation
 METRIC_POINTS = 5_000
 WARM = 2  # processes of a function that a queue feeds, kept ready
 WARM_S = 1.0
-WORKERS_A_CORE = 3  # processes of one function; each takes a second or so of CPU to start
-WAIT_FOR_WORKER_S = 20.0
+WORKERS = 16  # processes of one function; each takes some 100 MB, and a second or so of CPU to start
+PATIENCE_S = 0.25  # how long a call waits for a process to become free before one more is started
+LONGEST_WAIT_S = 10.0
 
 logger = logging.getLogger("duetime.tuning")
 
@@ -34,7 +34,9 @@ def start() -> None:
     _ministack("services.eventbridge")._SCHEDULER_TICK_INTERVAL = SWEEP_S
     _fix_queue_urls(_ministack("services.sqs"))
     iam.as_on_aws()
-    _bound_workers(_ministack("services.lambda_svc"), _ministack("core.lambda_runtime"))
+    service = _ministack("services.lambda_svc")
+    _Workers(service, _ministack("core.lambda_runtime"))
+    _bound_batches(service)
     wake = _ministack("core.concurrency").esm_wake
     _every(WAKE_S, wake.set, "duetime-wake")
     _every(WARM_S, _warm, "duetime-warm")
@@ -64,26 +66,68 @@ def _every(period_s: float, act: Callable[[], None], name: str) -> None:
     threading.Thread(target=loop, daemon=True, name=name).start()
 
 
-def _bound_workers(service: Any, runtime: Any) -> None:
-    """Let a call wait for a free process of its function instead of starting one more without end.
+class _Workers:
+    """Hands the processes of the functions to their calls.
 
-    The wait is bounded: a function that calls itself holds the process that it waits for, and gets a new one after it.
+    ministack starts one more process whenever none is free, and lets that very call wait for it: a burst then starts
+    dozens at once, each slowing the others. Here a call takes the first that becomes free, while one more is started
+    beside, up to a bound. The wait is bounded too: a function that calls itself holds the process that it waits for.
     """
-    unbounded = runtime.acquire_worker
-    most = WORKERS_A_CORE * (os.cpu_count() or 2)
 
-    def acquire(name: str, config: dict[str, object], code: bytes, **options: str) -> tuple[object, str]:
-        deadline = time.monotonic() + WAIT_FOR_WORKER_S
-        while True:
-            worker, reason = unbounded(name, config, code, max_concurrency=most, **options)
+    def __init__(self, service: Any, runtime: Any) -> None:
+        self._runtime = runtime
+        self._free = threading.Condition()
+        self._starting: set[str] = set()
+        self._acquire, self._release = service.acquire_worker, service.release_worker
+        service.acquire_worker, service.release_worker = self.acquire, self.release
+
+    def acquire(self, name: str, config: dict[str, str], code: bytes, qualifier: str = "$LATEST") -> tuple[Any, str]:
+        key = self._runtime._worker_key(name, config, qualifier)
+        begun = time.monotonic()
+        while (waited := time.monotonic() - begun) < LONGEST_WAIT_S:
+            running = len(self._runtime._workers.get(key, ()))
+            worker, reason = self._acquire(name, config, code, qualifier=qualifier, max_concurrency=max(1, running))
             if worker is not None:
                 return worker, reason
-            if time.monotonic() > deadline:
-                worker, reason = unbounded(name, config, code, **options)
-                return worker, reason
-            time.sleep(0.01)
+            if waited > PATIENCE_S and running < WORKERS:
+                self._start_one_more(key, (name, config, code, qualifier))
+            with self._free:
+                self._free.wait(PATIENCE_S)
+        last: tuple[Any, str] = self._acquire(name, config, code, qualifier=qualifier)
+        return last
 
-    service.acquire_worker = acquire
+    def release(self, worker: Any) -> None:
+        self._release(worker)
+        with self._free:
+            self._free.notify_all()
+
+    def _start_one_more(self, key: str, function: tuple[str, dict[str, str], bytes, str]) -> None:
+        """One at a time for each function."""
+        with self._free:
+            if key in self._starting:
+                return
+            self._starting.add(key)
+        threading.Thread(target=self._start, args=(key, function), daemon=True, name="duetime-worker").start()
+
+    def _start(self, key: str, function: tuple[str, dict[str, str], bytes, str]) -> None:
+        name, config, code, qualifier = function
+        try:
+            worker, _ = self._acquire(name, config, code, qualifier=qualifier)
+            try:
+                self._runtime.ensure_spawned(worker)
+            finally:
+                self.release(worker)
+        except (RuntimeError, OSError) as error:
+            logger.info("a process of %s did not start: %s", name, error)
+        finally:
+            with self._free:
+                self._starting.discard(key)
+
+
+def _bound_batches(service: Any) -> None:
+    """A queue's batches that wait for a process do so in the queue."""
+    unbounded = service._sqs_esm_concurrency
+    service._sqs_esm_concurrency = lambda *mapping: min(unbounded(*mapping), WORKERS)
 
 
 def _warm() -> None:
