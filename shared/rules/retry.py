@@ -1,8 +1,10 @@
 """How long a failed run waits for its next attempt. It never draws at random: the caller hands in the fraction."""
 
-from math import log
+from math import exp, log
 
 from shared.model.job import Retry
+
+LARGEST_GROWTH = 600  # e^600 is a float; beyond it, a tiny base_s can make the product one although the power is not
 
 
 def backoff_s(retry: Retry, attempt: int, fraction: float) -> float:
@@ -20,6 +22,8 @@ def ceiling_s(retry: Retry, attempt: int) -> float:
     growth = (attempt - 1) * log(retry.factor)
     if growth >= log(max(retry.max_s, retry.base_s) / retry.base_s):
         return float(retry.max_s)
+    if growth > LARGEST_GROWTH:
+        return min(float(retry.max_s), exp(log(retry.base_s) + growth))
     return min(float(retry.max_s), retry.base_s * retry.factor ** (attempt - 1))
 
 
