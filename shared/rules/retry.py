@@ -17,10 +17,10 @@ def backoff_s(retry: Retry, attempt: int, fraction: float) -> float:
 
 def ceiling_s(retry: Retry, attempt: int) -> float:
     """The longest `backoff_s`: min(max_s, base_s × factor^(attempt - 1)), without ever forming too large a power."""
-    if retry.base_s <= 0:
+    if retry.base_s <= 0 or retry.max_s <= 0:
         return 0.0
     growth = (attempt - 1) * log(retry.factor)
-    if growth >= log(max(retry.max_s, retry.base_s) / retry.base_s):
+    if log(retry.base_s) + growth >= log(retry.max_s):
         return float(retry.max_s)
     if growth > LARGEST_GROWTH:
         return min(float(retry.max_s), exp(log(retry.base_s) + growth))
