@@ -83,7 +83,7 @@ def test_c33_after_three_hours_one_run_stands_for_all_that_was_missed(aws: Aws, 
     clock.set(at("15:00:30"))
     world.tick()
     world.deliver()
-    assert world.target.slots("a")[-2:] == [at("14:59"), at("15:00")]
+    assert sorted(world.target.slots("a"))[-2:] == [at("14:59"), at("15:00")]
     (span,) = [run for run in world.runs("a") if run.status == "skipped"]
     assert (span.scheduled_for, span.missed, span.missed_until) == (at("12:04"), 175, at("14:58"))
     assert span.reason == "catch_up"
