@@ -53,8 +53,8 @@ class ScriptedTarget:
         return Counter(call.job_id for call, _ in self.calls)
 
     def slots(self, job_id: str) -> list[datetime]:
-        """The occurrences that were called for, in order of the calls."""
-        return [call.scheduled_for for call, _ in self.calls if call.job_id == job_id]
+        """The occurrences that were called for, in their own order: the runs of one batch start in any."""
+        return sorted(call.scheduled_for for call, _ in self.calls if call.job_id == job_id)
 
 
 @dataclass
