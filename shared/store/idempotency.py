@@ -143,7 +143,7 @@ class _Record(BasePersistenceLayer):
         #   kept_enough    its 24 h are over, and only TTL has not removed it yet
         never_used, kept_enough = "attribute_not_exists(#pk)", "#ttl <= :now"
         item = {
-            **_key(data_record.idempotency_key),
+            **keys.idempotency_key(data_record.idempotency_key),
             "status": text(_IN_PROGRESS),
             "body_hash": text(data_record.payload_hash),
             "job_id": text(self.turn.job_id),
@@ -178,7 +178,7 @@ class _Record(BasePersistenceLayer):
         }
         update = "SET #holder = :mine, #lapses_at = :lapses_at"
         try:
-            self._table.update(_key(ours.idempotency_key), update, still_theirs, values)
+            self._table.update(keys.idempotency_key(ours.idempotency_key), update, still_theirs, values)
         except ConditionFailedError as refused:
             if refused.item is None or refused.item["holder"]["S"] != self._token:
                 raise IdempotencyItemAlreadyExistsError(old_data_record=theirs) from None
@@ -187,20 +187,24 @@ class _Record(BasePersistenceLayer):
     def _update_record(self, data_record: DataRecord) -> None:
         values = {":completed": text(_COMPLETED), ":answer": text(data_record.response_data), **self._still_mine_values}
         update = "SET #status = :completed, #answer = :answer"
-        self._if_still_mine(lambda mine: self._table.update(_key(data_record.idempotency_key), update, mine, values))
+        self._if_still_mine(
+            lambda mine: self._table.update(keys.idempotency_key(data_record.idempotency_key), update, mine, values)
+        )
 
     def _delete_record(self, data_record: DataRecord) -> None:
-        key, values = _key(data_record.idempotency_key), self._still_mine_values
+        key, values = keys.idempotency_key(data_record.idempotency_key), self._still_mine_values
         self._if_still_mine(lambda mine: self._table.delete(key, mine, values))
 
     def _lapse(self, idempotency_key: str) -> None:
         values = {":gone": text(sort_text(self._now)), **self._still_mine_values}
         self._if_still_mine(
-            lambda mine: self._table.update(_key(idempotency_key), "SET #lapses_at = :gone", mine, values)
+            lambda mine: self._table.update(
+                keys.idempotency_key(idempotency_key), "SET #lapses_at = :gone", mine, values
+            )
         )
 
     def _get_record(self, idempotency_key: str) -> DataRecord:
-        item = self._table.get(_key(idempotency_key))
+        item = self._table.get(keys.idempotency_key(idempotency_key))
         if item is None:
             raise IdempotencyItemNotFoundError
         return _data_record(idempotency_key, item)
@@ -221,11 +225,6 @@ class _Record(BasePersistenceLayer):
             write(still_mine)
         except ConditionFailedError:
             return
-
-
-def _key(idempotency_key: str) -> Item:
-    """`idempotency_key` is `idem#<hash of caller and key>`."""
-    return {keys.PK: text(idempotency_key), keys.SK: text("idem")}
 
 
 def _data_record(idempotency_key: str, item: Item) -> DataRecord:

@@ -70,6 +70,11 @@ def page_key(shard: int, page: str) -> Key:
     return _key(shard_pk(shard), CLAIM_PREFIX + page)
 
 
+def idempotency_key(name: str) -> Key:
+    """`name` is `idem#<hash of caller and key>`: Powertools makes it."""
+    return _key(name, "idem")
+
+
 def bucket_of(moment: datetime) -> datetime:
     """The start of the UTC minute that `moment` lies in."""
     return moment.astimezone(UTC).replace(second=0, microsecond=0)
