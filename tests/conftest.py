@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 os.environ |= {
     "AWS_DEFAULT_REGION": "us-east-1",
@@ -20,7 +21,16 @@ for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL"):
 import moto  # noqa: E402, F401  its hook, too, has to be in place before the first session
 import pytest  # noqa: E402
 
-from tests.support import aws_rules, calls, clocks, emulator, emulator_backend, moto_backend, network  # noqa: E402
+from tests.support import (  # noqa: E402
+    aws_rules,
+    calls,
+    clocks,
+    emulator,
+    emulator_backend,
+    memory_backend,
+    moto_backend,
+    network,
+)
 from tests.support.aws import Aws  # noqa: E402
 from tests.support.emulator import Emulator  # noqa: E402
 
@@ -42,7 +52,8 @@ def _rules_hold() -> Iterator[None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--backend", choices=("moto", "emulator"), help="run tests without a mark `backends` on this one")
+    backends = ("moto", "emulator", "memory")
+    parser.addoption("--backend", choices=backends, help="run tests without a mark `backends` on this one")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -60,7 +71,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def backend(request: pytest.FixtureRequest) -> str:
-    """`moto` or `emulator`."""
+    """`moto`, `emulator` or `memory`."""
     return str(getattr(request, "param", "moto"))
 
 
@@ -77,6 +88,8 @@ def aws(backend: str, request: pytest.FixtureRequest) -> Iterator[Aws]:
     if backend == "emulator":
         with emulator_backend.running(request.getfixturevalue("emulator_server")) as running:
             yield running
+    elif backend == "memory":
+        yield memory_backend.create(lambda: datetime.now(UTC))
     else:
         with moto_backend.running() as running:
             yield running
@@ -85,7 +98,7 @@ def aws(backend: str, request: pytest.FixtureRequest) -> Iterator[Aws]:
 @pytest.fixture
 def clock(backend: str, request: pytest.FixtureRequest) -> Iterator[clocks.ManualClock]:
     """Stands still at `clocks.START` until moved; this process and the stand-in for AWS follow it."""
-    if backend == "moto":
+    if backend != "emulator":
         with clocks.frozen_process() as frozen:
             yield frozen
         return
