@@ -18,7 +18,8 @@ METRIC_POINTS = 5_000
 WARM = 2  # processes of a function that a queue feeds, kept ready
 WARM_S = 1.0
 WORKERS = 16  # processes of one function; each takes some 100 MB, and a second or so of CPU to start
-PATIENCE_S = 0.25  # how long a call waits for a process to become free before one more is started
+PATIENCE_S = 0.5  # when no process of a function has become free for so long, one more is started
+IMPATIENCE_S = 5.0  # and when a call has waited for so long in all
 LONGEST_WAIT_S = 10.0
 
 logger = logging.getLogger("duetime.tuning")
@@ -70,14 +71,16 @@ class _Workers:
     """Hands the processes of the functions to their calls.
 
     ministack starts one more process whenever none is free, and lets that very call wait for it: a burst then starts
-    dozens at once, each slowing the others. Here a call takes the first that becomes free, while one more is started
-    beside, up to a bound. The wait is bounded too: a function that calls itself holds the process that it waits for.
+    dozens at once, each slowing the others. Here a call takes the first that becomes free, and one more is started
+    beside only when they are all held for long: by work that waits, not by work that computes. The wait is bounded: a
+    function that calls itself holds the process that it waits for.
     """
 
     def __init__(self, service: Any, runtime: Any) -> None:
         self._runtime = runtime
         self._free = threading.Condition()
         self._starting: set[str] = set()
+        self._freed_at: dict[str, float] = {}  # by function name
         self._acquire, self._release = service.acquire_worker, service.release_worker
         service.acquire_worker, service.release_worker = self.acquire, self.release
 
@@ -89,16 +92,19 @@ class _Workers:
             worker, reason = self._acquire(name, config, code, qualifier=qualifier, max_concurrency=max(1, running))
             if worker is not None:
                 return worker, reason
-            if waited > PATIENCE_S and running < WORKERS:
+            quiet = time.monotonic() - max(self._freed_at.get(name, 0.0), begun)
+            if running < WORKERS and (quiet > PATIENCE_S or waited > IMPATIENCE_S):
                 self._start_one_more(key, (name, config, code, qualifier))
             with self._free:
-                self._free.wait(PATIENCE_S)
+                self._free.wait(PATIENCE_S / 2)
         last: tuple[Any, str] = self._acquire(name, config, code, qualifier=qualifier)
         return last
 
     def release(self, worker: Any) -> None:
         self._release(worker)
         with self._free:
+            if worker is not None:
+                self._freed_at[worker.func_name] = time.monotonic()
             self._free.notify_all()
 
     def _start_one_more(self, key: str, function: tuple[str, dict[str, str], bytes, str]) -> None:
