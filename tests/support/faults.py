@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.support import calls
 from tests.support.calls import Call, Observer
+from tests.support.moto_partiql import UpdatesByUpdateItem
 
 Match = str | Callable[[Call], bool]
 
@@ -116,6 +117,15 @@ class _Twice(_Nth):
             call.answer["ResponseMetadata"]["RetryAttempts"] = 1
 
 
+def repeat(aws: Any, call: Call) -> object:
+    """Make `call` once more, as botocore does when no answer comes."""
+    client = aws.dynamodb if call.service == "dynamodb" else aws.sqs
+    if call.operation == "BatchExecuteStatement" and aws.backend == "moto":
+        return UpdatesByUpdateItem(client).answer(call)
+    name = "".join("_" + c.lower() if c.isupper() else c for c in call.operation).lstrip("_")
+    return getattr(client, name)(**call.asked)
+
+
 @contextlib.contextmanager
 def answer_lost(aws: Any, match: Match) -> Iterator[None]:
     """The first matching call takes effect, its answer is lost, and botocore makes it again.
@@ -123,16 +133,7 @@ def answer_lost(aws: Any, match: Match) -> Iterator[None]:
     So a conditional write finds its own effect.
     """
 
-    def make(call: Call) -> object:
-        client = aws.dynamodb if call.service == "dynamodb" else aws.sqs
-        if call.operation == "BatchExecuteStatement" and aws.backend == "moto":
-            from tests.support.moto_partiql import UpdatesByUpdateItem
-
-            return UpdatesByUpdateItem(client).answer(call)
-        name = "".join("_" + c.lower() if c.isupper() else c for c in call.operation).lstrip("_")
-        return getattr(client, name)(**call.asked)
-
-    observer = _Twice(match, make)
+    observer = _Twice(match, lambda call: repeat(aws, call))
     with calls.observing(observer):
         yield
     assert observer.repeated is not None, f"no call like {match} was made"

@@ -1,0 +1,272 @@
+"""Judges a history by the invariants I1–I8, from what was recorded alone. It runs nothing and reads no table.
+
+In the manner of Jepsen's test of Chronos: each occurrence that was due must be matched by a run of its own, within its
+window; what is left over on either side is a violation.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from tests.faults.history import (
+    Called,
+    Cancelled,
+    Crashed,
+    Ended,
+    Failed,
+    History,
+    Journaled,
+    Occurrence,
+    Returned,
+    RunSeen,
+    Sent,
+    Stored,
+    Submitted,
+    Ticked,
+)
+
+TERMINAL = ("succeeded", "dead_lettered", "cancelled", "skipped")
+NEVER = 10**9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """What a history may show at worst.
+
+    `late_s`: the latest first start after the scheduled time. `lost_attempts`: attempts of one run, crashes apart, that
+    called no handler. `findings`: what the audit at the end may find. `ticks`: how many ticks something overdue may
+    stay in the index.
+    """
+
+    late_s: float = NEVER
+    lost_attempts: int = 0
+    findings: int = 0
+    ticks: int = 2
+    drained: bool = True  # at the end no message and no journal page is left
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One broken invariant, with what shows it."""
+
+    invariant: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.invariant}: {self.text}"
+
+
+def check(history: History, promise: Promise) -> list[Violation]:
+    """All violations; empty if the history is right."""
+    rules = (_occurrences, _windows, _single, _never_early, _terminal, _after_cancel, _journaled, _numbers, _index, _ends)
+    return [Violation(name, text) for rule in rules for name, text in rule(history, promise)]
+
+
+Found = Iterator[tuple[str, str]]
+
+
+def expected(history: History, late_s: float) -> list[Occurrence]:
+    """The occurrences of stored jobs that were due early enough to have been brought by the end of the history.
+
+    What a cancel caught, or could have caught, is not among them.
+    """
+    stored = {event.job_id for event in history.of(Stored)}
+    cancelled = {event.job_id: event.at for event in reversed(history.of(Cancelled))}
+    found: list[Occurrence] = []
+    for job in history.of(Submitted):
+        if job.job_id in stored:
+            until = history.ended_at - timedelta(seconds=min(late_s, 900))
+            if job.job_id in cancelled:
+                until = min(until, cancelled[job.job_id] - timedelta(seconds=min(late_s, 900)))
+            found += [(job.job_id, slot) for slot in job.slots(until)]
+    return found
+
+
+def _last_states(history: History) -> dict[Occurrence, RunSeen]:
+    return {event.occurrence: event for event in history.of(RunSeen)}
+
+
+def _spans(history: History) -> list[RunSeen]:
+    return [event for event in _last_states(history).values() if event.status and event.missed_until]
+
+
+def _occurrences(history: History, promise: Promise) -> Found:
+    """I1: each occurrence has an attempt or a reason, and came to its end; and nothing ran that was not due."""
+    called = {event.occurrence for event in history.of(Called)}
+    states = _last_states(history)
+    spans = _spans(history)
+    for job_id, slot in expected(history, promise.late_s):
+        state = states.get((job_id, slot))
+        covered = any(s.job_id == job_id and s.scheduled_for <= slot <= (s.missed_until or slot) for s in spans)
+        if state is None or state.status is None:
+            if not covered:
+                yield "I1", f"{_name((job_id, slot))} vanished: no attempt and no reason is on record"
+        elif state.status not in TERMINAL:
+            yield "I1", f"{_name((job_id, slot))} never came to its end: {state.status}"
+        elif (job_id, slot) not in called and not state.reason and promise.lost_attempts < 3 and not _crashes(history):
+            yield "I1", f"{_name((job_id, slot))} is {state.status} without a call and without a reason"
+    due = {(job.job_id, slot) for job in history.of(Submitted) for slot in job.slots(history.ended_at)}
+    for occurrence in sorted(called - due):
+        yield "I1", f"{_name(occurrence)} ran and was never due"
+
+
+def _windows(history: History, promise: Promise) -> Found:
+    """Distinct runs to windows, by time alone: the earliest deadline first, as windows of one length allow."""
+    skipped = {event.occurrence for event in _last_states(history).values() if event.status in ("skipped", "cancelled")}
+    spans = _spans(history)
+    for job_id in dict.fromkeys(event.job_id for event in history.of(Submitted)):
+        starts: dict[Occurrence, datetime] = {}
+        for call in history.of(Called):
+            if call.job_id == job_id:
+                starts.setdefault(call.occurrence, call.at)
+        windows = [
+            slot
+            for id_, slot in expected(history, promise.late_s)
+            if id_ == job_id
+            and (job_id, slot) not in skipped
+            and not any(s.job_id == job_id and s.scheduled_for <= slot <= (s.missed_until or slot) for s in spans)
+        ]
+        left = sorted(starts.values())
+        for slot in windows:
+            match = next((at for at in left if slot <= at <= slot + timedelta(seconds=promise.late_s)), None)
+            if match is not None:
+                left.remove(match)
+            elif not (_crashes(history) and _ended_without_call(history, (job_id, slot))):
+                yield "I1", f"no run of {job_id} is left for the window {slot:%H:%M:%S} + {promise.late_s:g} s"
+
+
+def _ended_without_call(history: History, occurrence: Occurrence) -> bool:
+    """All its attempts died before the handler was called: on record, and no fault of the scheduler."""
+    state = _last_states(history).get(occurrence)
+    return state is not None and state.status == "dead_lettered"
+
+
+def _single(history: History, promise: Promise) -> Found:
+    """I2: one live attempt at a time, none after one succeeded, and each called while it was the current one."""
+    live: dict[Occurrence, Called] = {}
+    leases: dict[tuple[Occurrence, int], datetime] = {}
+    dead: set[tuple[Occurrence, int]] = set()
+    over: dict[Occurrence, str] = {}
+    for event in history.events:
+        if isinstance(event, RunSeen):
+            if event.status == "running" and event.lease_expires_at is not None:
+                leases[event.occurrence, event.attempt] = event.lease_expires_at
+            if event.status in TERMINAL:
+                over[event.occurrence] = event.status
+        elif isinstance(event, Returned):
+            dead.add((event.occurrence, event.attempt))
+        elif isinstance(event, Called):
+            before = live.get(event.occurrence)
+            if event.occurrence in over:
+                yield "I2", f"{_call(event)} was called although the run was {over[event.occurrence]}"
+            if not event.is_current:
+                yield "I2", f"{_call(event)} was called when it was no longer the current attempt"
+            if before and (before.occurrence, before.attempt) not in dead:
+                lease = leases.get((before.occurrence, before.attempt), before.at)
+                if event.at <= lease:
+                    yield "I2", f"{_call(event)} overlaps attempt {before.attempt}, whose lease ends {lease:%H:%M:%S}"
+            live[event.occurrence] = event
+
+
+def _never_early(history: History, promise: Promise) -> Found:
+    for call in history.of(Called):
+        if call.at < call.scheduled_for:
+            yield "I3", f"{_call(call)} started early, at {call.at:%H:%M:%S.%f}"
+
+
+def _terminal(history: History, promise: Promise) -> Found:
+    states: dict[Occurrence, str] = {}
+    for event in history.of(RunSeen):
+        before = states.get(event.occurrence)
+        if before is not None and event.status != before:
+            yield "I4", f"{_name(event.occurrence)} was {before} and became {event.status or 'nothing'}"
+        if event.status in TERMINAL:
+            states[event.occurrence] = event.status
+
+
+def _after_cancel(history: History, promise: Promise) -> Found:
+    running: dict[str, tuple[tuple[datetime, int], ...]] = {}
+    for event in history.events:
+        if isinstance(event, Cancelled):
+            running.setdefault(event.job_id, event.running)
+        elif isinstance(event, Called) and event.job_id in running:
+            if (event.scheduled_for, event.attempt) not in running[event.job_id]:
+                yield "I5", f"{_call(event)} was called after cancel had answered"
+
+
+def _journaled(history: History, promise: Promise) -> Found:
+    journaled: set[Occurrence] = set()
+    for event in history.events:
+        if isinstance(event, Journaled):
+            journaled.update(event.occurrences)
+        elif isinstance(event, Sent) and event.by != "audit":  # the audit sends what nobody's page holds any more
+            for occurrence in event.occurrences:
+                if occurrence not in journaled:
+                    yield "I6", f"{_name(occurrence)} was sent by {event.by} and never journaled"
+    for end in history.of(Ended):
+        if end.pages and promise.drained:
+            yield "I6", f"{end.pages} journal pages are left at the end"
+
+
+def _numbers(history: History, promise: Promise) -> Found:
+    calls: dict[Occurrence, list[int]] = {}
+    for call in history.of(Called):
+        calls.setdefault(call.occurrence, []).append(call.attempt)
+    allowed = {job.job_id: job.max_attempts for job in history.of(Submitted)}
+    may_miss = promise.lost_attempts + _crashes(history)
+    for occurrence, state in _last_states(history).items():
+        numbers = calls.get(occurrence, [])
+        if len(set(numbers)) < len(numbers):
+            yield "I7", f"{_name(occurrence)} had attempts {numbers}: one of them twice"
+        if state.status is None or state.status == "skipped":
+            continue
+        if state.attempts_kept != min(state.attempt, 20):
+            yield "I7", f"{_name(occurrence)} has {state.attempts_kept} attempts on record, the last is {state.attempt}"
+        missing = sorted(set(range(1, state.attempt + 1)) - set(numbers))
+        if len(missing) > may_miss:
+            yield "I7", f"{_name(occurrence)}: attempts {missing} called no handler"
+        if len(numbers) > allowed.get(occurrence[0], 0):
+            yield "I7", f"{_name(occurrence)} was called {len(numbers)} times, {allowed.get(occurrence[0])} are allowed"
+
+
+def _index(history: History, promise: Promise) -> Found:
+    stays: dict[Occurrence, int] = {}
+    for tick in history.of(Ticked):
+        stays = {occurrence: stays.get(occurrence, 0) + 1 for occurrence in tick.overdue}
+        for occurrence, ticks in stays.items():
+            if ticks == promise.ticks + 1:
+                yield "I8", f"{_name(occurrence)} stays in the index, overdue, beyond {promise.ticks} ticks"
+    for end in history.of(Ended):
+        for job_id, status, due_at in end.indexed:
+            if status != "scheduled":
+                yield "I8", f"{job_id} is {status} and in the index"
+            elif due_at < end.at - timedelta(seconds=60 * promise.ticks + 60):
+                yield "I8", f"{job_id} is in the index at the end, due since {due_at:%H:%M:%S}"
+
+
+def _ends(history: History, promise: Promise) -> Found:
+    for failed in history.of(Failed):
+        if not failed.expected:
+            yield "error", f"{failed.process} failed: {failed.error}"
+    for end in history.of(Ended):
+        if end.messages and promise.drained:
+            yield "end", f"{end.messages} messages are left at the end"
+        if end.findings > promise.findings:
+            yield "end", f"the audit finds {end.findings}"
+
+
+def _crashes(history: History) -> int:
+    return len(history.of(Crashed))
+
+
+def _name(occurrence: Occurrence) -> str:
+    return f"{occurrence[0]}/{occurrence[1]:%H:%M:%S}"
+
+
+def _call(call: Called) -> str:
+    return f"{_name(call.occurrence)} attempt {call.attempt}"
+
+
+def told(violations: Sequence[Violation]) -> str:
+    """For an assertion's message."""
+    return "\n".join(map(str, violations))

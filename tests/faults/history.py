@@ -1,0 +1,164 @@
+"""What happened, in order: submits, calls of handlers, answers of cancel, and each state that the table showed.
+
+It says nothing about right or wrong (checker does), and nothing in it knows how the history came about.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+E = TypeVar("E", bound="Event")
+Occurrence = tuple[str, datetime]  # job id, scheduled_for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something at `at`, by the clock of whoever did it."""
+
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submitted(Event):
+    """A job was asked for. Due at `first`, and every `period_s` after it, `count` times (None: for ever)."""
+
+    job_id: str
+    first: datetime
+    period_s: float | None = None
+    count: int | None = None
+    max_attempts: int = 3
+
+    def slots(self, until: datetime) -> list[datetime]:
+        """The occurrences due up to `until`, by plain arithmetic."""
+        found: list[datetime] = []
+        slot = self.first
+        while slot <= until and len(found) < (1 if self.period_s is None else self.count or 10**6):
+            found.append(slot)
+            slot = self.first + timedelta(seconds=len(found) * (self.period_s or 0))
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored(Event):
+    """The table shows the job for the first time."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Called(Event):
+    """A handler was called. `is_current`: the table shows this attempt as the running one, its lease not over."""
+
+    job_id: str
+    scheduled_for: datetime
+    attempt: int
+    is_current: bool = True
+
+    @property
+    def occurrence(self) -> Occurrence:
+        return self.job_id, self.scheduled_for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Returned(Event):
+    """The handler came to its end."""
+
+    job_id: str
+    scheduled_for: datetime
+    attempt: int
+
+    @property
+    def occurrence(self) -> Occurrence:
+        return self.job_id, self.scheduled_for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cancelled(Event):
+    """Cancel has answered; `running` are the attempts that it named as still going on."""
+
+    job_id: str
+    running: tuple[tuple[datetime, int], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSeen(Event):
+    """The table shows a run in this state; `status` None: its record is gone again."""
+
+    job_id: str
+    scheduled_for: datetime
+    status: str | None
+    attempt: int = 0
+    attempts_kept: int = 0
+    lease_expires_at: datetime | None = None
+    reason: str | None = None
+    missed_until: datetime | None = None
+
+    @property
+    def occurrence(self) -> Occurrence:
+        return self.job_id, self.scheduled_for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Journaled(Event):
+    """The table shows a journal page with these occurrences."""
+
+    occurrences: tuple[Occurrence, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sent(Event):
+    """A process of this kind (tick, submit, execute, cancel, audit) sent messages."""
+
+    by: str
+    occurrences: tuple[Occurrence, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ticked(Event):
+    """A tick came to its end; `overdue` is what the index's keys in the table still showed as due before it began."""
+
+    overdue: tuple[Occurrence, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crashed(Event):
+    """A process died at a step."""
+
+    process: str
+    step: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failed(Event):
+    """A process ended with an error."""
+
+    process: str
+    error: str
+    expected: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended(Event):
+    """The history ends: what the table and the queue show then."""
+
+    indexed: tuple[tuple[str, str, datetime], ...] = ()  # job id, status, due_at
+    pages: int = 0
+    messages: int = 0
+    findings: int = 0  # of an audit
+
+
+@dataclass
+class History:
+    """All events, in the order in which they happened."""
+
+    events: list[Event] = field(default_factory=list)
+
+    def add(self, event: Event) -> None:
+        self.events.append(event)
+
+    def of(self, kind: type[E]) -> list[E]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    @property
+    def ended_at(self) -> datetime:
+        return self.events[-1].at
