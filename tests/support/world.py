@@ -111,6 +111,7 @@ class World:
         max_attempts: int = 3,
         base_s: float = 10,
         max_s: float = 3600,
+        factor: float = 2,
         **spec: Any,
     ) -> JobView:
         """Submit a job for the scripted target; schedule fields as on the wire (`run_at`, `cron`, `every`, …)."""
@@ -135,7 +136,7 @@ class World:
                 target=Target(kind="python", params={"handler": "demo.echo"}),
                 payload=payload,
                 schedule=read_schedule(now=now, job_id=job_id, **given),
-                retry=Retry(max_attempts=max_attempts, base_s=base_s, max_s=max_s),
+                retry=Retry(max_attempts=max_attempts, base_s=base_s, factor=factor, max_s=max_s),
                 **spec,
             ),
             now,
