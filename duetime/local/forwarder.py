@@ -140,6 +140,7 @@ class _Handler(BaseHTTPRequestHandler):
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """What the base class cannot read is refused in the same form as all else."""
         self.close_connection = True
+        self.request_version = self.protocol_version  # it may not have been read
         title = http.HTTPStatus(code).phrase
         self._refuse(RefusalError(code, title, explain or message or title))
 

@@ -1,0 +1,220 @@
+"""The command line against a scripted API: what it sends, what it prints, how it exits."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from duetime.cli import main
+from tests.support.scripted_server import Answer, Asked, ScriptedServer, scripted_server
+
+JOB = {
+    "job_id": "j1",
+    "name": None,
+    "status": "scheduled",
+    "target": {"kind": "python", "handler": "demo.echo"},
+    "payload": None,
+    "run_at": "2099-01-01T00:00:00Z",
+    "cron": None,
+    "every": None,
+    "timezone": "UTC",
+    "next_run_at": "2099-01-01T00:00:00Z",
+    "created_at": "2026-11-29T12:00:00Z",
+    "retry": {"max_attempts": 3, "base_s": 10, "factor": 2, "max_s": 3600},
+    "timeout_s": 60,
+    "runs": [],
+}
+PROBLEM = {
+    "type": "https://duetime.dev/problems/invalid-request",
+    "title": "The request is not valid",
+    "status": 400,
+    "detail": "cron: 'x' is no cron expression",
+    "errors": [{"field": "cron", "message": "'x' is no cron expression"}],
+}
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command in this process; answers exit code, standard output, standard error."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["duetime", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return int(ended.value.code or 0), printed.out, printed.err
+
+    return call
+
+
+def api(monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> Any:
+    """A scripted API at DUETIME_URL: the answers in turn, the last one for ever."""
+    left = list(answers)
+
+    def script(asked: Asked) -> Answer:
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    context = scripted_server(script)
+
+    class Here:
+        def __enter__(self) -> ScriptedServer:
+            server = context.__enter__()
+            monkeypatch.setenv("DUETIME_URL", server.url)
+            return server
+
+        def __exit__(self, *failure: Any) -> None:
+            context.__exit__(*failure)
+
+    return Here()
+
+
+def test_submit_sends_the_payload_to_the_letter_and_only_what_was_given(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payload = '{"b": 30.40, "a": 1e400, "ä": "\\u00e4"}'
+    with api(monkeypatch, Answer.of(JOB, 201)) as server:
+        code, _, _ = run("submit", "--handler", "demo.echo", "--cron", "@daily", "--payload", payload)
+    assert code == 0
+    (asked,) = server.asked
+    assert (asked.method, asked.target) == ("POST", "/v1/jobs")
+    assert asked.headers["Content-Type"] == "application/json"
+    assert payload.encode() in asked.body
+    assert json.loads(asked.body).keys() == {"target", "cron", "payload"}
+
+
+def test_submit_sends_every_option(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ["--at", "2099-01-01T09:00", "--timezone", "Europe/Berlin", "--job-id", "j1", "--name", "n"]
+    options += ["--max-attempts", "5", "--timeout", "2m", "--idempotency-key", "k"]
+    with api(monkeypatch, Answer.of(JOB, 201)) as server:
+        run("submit", "--target", '{"kind": "python", "handler": "h"}', *options)
+    (asked,) = server.asked
+    assert json.loads(asked.body) == {
+        "target": {"kind": "python", "handler": "h"},
+        "run_at": "2099-01-01T09:00",
+        "timezone": "Europe/Berlin",
+        "job_id": "j1",
+        "name": "n",
+        "retry": {"max_attempts": 5},
+        "timeout_s": 120,
+    }
+    assert asked.headers["Idempotency-Key"] == "k"
+
+
+def test_submit_in_a_while_sends_a_moment_with_its_offset(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with api(monkeypatch, Answer.of(JOB, 201)) as server:
+        run("submit", "--handler", "h", "--in", "10s")
+    assert json.loads(server.asked[0].body)["run_at"].endswith("+00:00")
+
+
+def test_json_is_the_apis_document_to_the_letter(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b'{"job_id":"j1","status":"scheduled",  "payload":30.40,"runs":[]}'
+    with api(monkeypatch, Answer(200, text)):
+        assert run("show", "j1", "--json") == (0, text.decode() + "\n", "")
+
+
+def test_people_get_a_table_with_the_numbers_as_written(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = json.dumps(JOB | {"payload": {"a": 0}}).replace('{"a": 0}', '{"a": 30.40}')
+    with api(monkeypatch, Answer(200, text.encode())):
+        code, out, _ = run("show", "j1")
+    assert code == 0
+    assert "30.40" in out
+    assert "[" not in out.replace("[]", "")  # no markup left over
+
+
+def test_a_refusal_is_exit_code_1_with_the_field_on_the_standard_error(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with api(monkeypatch, Answer.of(PROBLEM, 400)):
+        code, out, err = run("submit", "--handler", "h", "--cron", "x")
+        assert (code, out) == (1, "")
+        assert err == "duetime: cron: 'x' is no cron expression\n"
+        code, out, _ = run("submit", "--handler", "h", "--cron", "x", "--json")
+        assert (code, json.loads(out)) == (1, PROBLEM)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["submit", "--handler", "h"],
+        ["submit", "--in", "5s"],
+        ["submit", "--handler", "h", "--in", "5s", "--cron", "x"],
+        ["submit", "--handler", "h", "--in", "soon"],
+        ["submit", "--handler", "h", "--in", "5s", "--payload", "{"],
+        ["preview"],
+        ["show"],
+        ["nonsense"],
+        ["submit", "--max-attempts", "many"],
+    ],
+)
+def test_a_bad_command_line_is_exit_code_2_and_asks_nobody(
+    run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    with api(monkeypatch, Answer.of(JOB)) as server:
+        code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert "Traceback" not in err
+    assert server.asked == []
+
+
+def test_nobody_there_is_exit_code_3(run: Run) -> None:
+    code, out, err = run("show", "j1", "--url", "http://127.0.0.1:1")
+    assert (code, out) == (3, "")
+    assert err.startswith("duetime: cannot reach http://127.0.0.1:1: ")
+
+
+@pytest.mark.parametrize("answer", [Answer(502, b"<html>"), Answer.of({"detail": "starting"}, 503), Answer(200, b"[]")])
+def test_an_answer_that_is_not_the_apis_is_exit_code_3(
+    run: Run, monkeypatch: pytest.MonkeyPatch, answer: Answer
+) -> None:
+    with api(monkeypatch, answer):
+        code, _, err = run("show", "j1")
+    assert code == 3
+    assert "cannot reach the API" in err
+
+
+@pytest.mark.parametrize(("status", "code"), [("succeeded", 0), ("dead_lettered", 4), ("cancelled", 4), ("skipped", 4)])
+def test_watch_follows_to_the_end_and_tells_how_it_was(
+    run: Run, monkeypatch: pytest.MonkeyPatch, status: str, code: int
+) -> None:
+    answers = [Answer.of(JOB, 201), Answer.of(JOB), Answer.of(JOB | {"status": "enqueued"})]
+    last = JOB | {"status": status}
+    with api(monkeypatch, *answers, Answer.of(last)):
+        ended, out, _ = run("submit", "--handler", "h", "--in", "1s", "--watch")
+        assert ended == code
+        assert out.count("enqueued") == 1
+        ended, out, _ = run("show", "j1", "--watch", "--json")
+        assert (ended, json.loads(out)) == (code, last)
+
+
+def test_cancel_runs_and_preview_call_their_paths(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = {"runs": [], "cursor": "next page"}
+    with api(monkeypatch, Answer.of(JOB | {"running": ["x"]}), Answer.of(page), Answer.of({"times": []})) as server:
+        _, out, _ = run("cancel", "a/b c:1")
+        assert "already going on" in out
+        _, _, err = run("runs", "j1", "--cursor", "a&b")
+        assert "--cursor next page" in err
+        run("preview", "--every", "5m", "--count", "2")
+    assert [(asked.method, asked.target) for asked in server.asked] == [
+        ("POST", "/v1/jobs/a%2Fb%20c:1:cancel"),
+        ("GET", "/v1/jobs/j1/runs?cursor=a%26b"),
+        ("POST", "/v1/preview"),
+    ]
+    assert json.loads(server.asked[-1].body) == {"every": "5m", "count": 2}
+
+
+def test_signing_is_for_the_region_and_with_the_session_of_the_environment(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"ACCESS_KEY_ID": "AKIDEXAMPLE", "SECRET_ACCESS_KEY": "s", "SESSION_TOKEN": "token"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    with api(monkeypatch, Answer.of(JOB)) as server:
+        assert run("show", "j1", "--sign")[0] == 0
+        assert run("show", "j1")[0] == 0
+    signed, plain = (asked.headers for asked in server.asked)
+    assert signed["Authorization"].startswith("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/")
+    assert "/eu-west-1/execute-api/aws4_request" in signed["Authorization"]
+    assert signed["X-Amz-Security-Token"] == "token"
+    assert plain["Authorization"] is None
