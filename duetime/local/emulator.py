@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duetime.emulator
 from duetime.local.environment import last_lines
-from duetime.local.errors import EmulatorError
+from duetime.local.errors import EmulatorError, PortInUseError
 from duetime.local.places import StateDir
 
 HOST = "127.0.0.1"
@@ -43,7 +43,9 @@ class Emulator:
         return self._process is not None and self._process.poll() is None
 
     def start(self, *, enforce_iam: bool = False) -> None:
-        """Start it and wait until it answers. Raises EmulatorError with the end of its log."""
+        """Start it and wait until it answers. Raises PortInUseError, EmulatorError with the end of its log."""
+        if not is_free(self.port):  # else whoever has it would answer in its place
+            raise PortInUseError(f"port {self.port} is taken: choose another with --emulator-port")
         script = Path(duetime.emulator.__file__).parent / "__main__.py"
         command = [str(self._python), str(script), "--port", str(self.port), "--state-dir", str(self._state.emulator)]
         with self._state.emulator_log.open("ab") as log:

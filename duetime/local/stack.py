@@ -15,7 +15,7 @@ from duetime.local.access import Access, create_access, open_access
 from duetime.local.deploy import REGION, ROOT_CREDENTIALS, Deployment
 from duetime.local.emulator import Emulator, free_port, is_free
 from duetime.local.environment import cdk_command, emulator_python
-from duetime.local.errors import EmulatorError, PortInUseError, SetUpError, StateInUseError
+from duetime.local.errors import EmulatorError, SetUpError, StateInUseError
 from duetime.local.forwarder import Forwarder, Upstream
 from duetime.local.places import StateDir, project_root
 from duetime.signing import Credentials
@@ -214,8 +214,6 @@ class LocalStack:
 
     def _emulator_port(self) -> int:
         wanted = self._ports[1]
-        if wanted and not is_free(wanted):
-            raise PortInUseError(f"port {wanted} is taken: choose another with --emulator-port")
         return wanted or (EMULATOR_PORT if self._ports[0] == DEFAULT_PORT and is_free(EMULATOR_PORT) else free_port())
 
     def _write_status(self, phase: str) -> None:
