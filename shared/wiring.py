@@ -93,7 +93,7 @@ def build_api(settings: SubmitSettings, aws: Clients, clock: Clock, names: froze
     # Imported here: tick and execute start without it.
     from shared.store.idempotency import IdempotencyRecords
 
-    table = Table(aws.dynamodb, settings.table)
+    table = Table(aws.dynamodb, settings.table, SEND_PAUSE)
     retention = timedelta(days=settings.retention_days)
     jobs, runs = Jobs(table, settings.shards, retention), Runs(table, retention)
     queue = JobQueue(aws.sqs, settings.queue_url, clock, SEND_PAUSE)
@@ -111,7 +111,7 @@ def build_api(settings: SubmitSettings, aws: Clients, clock: Clock, names: froze
 
 def build_tick(settings: TickSettings, aws: Clients, clock: Clock) -> TickFlow:
     """The tick over `aws`."""
-    table = Table(aws.dynamodb, settings.table)
+    table = Table(aws.dynamodb, settings.table, SEND_PAUSE)
     retention = timedelta(days=settings.retention_days)
     jobs, runs, journal = Jobs(table, settings.shards, retention), Runs(table, retention), Journal(table)
     queue = JobQueue(aws.sqs, settings.queue_url, clock, SEND_PAUSE)
@@ -128,7 +128,7 @@ def build_tick(settings: TickSettings, aws: Clients, clock: Clock) -> TickFlow:
 
 def build_execute(settings: ExecuteSettings, aws: Clients, clock: Clock, targets: TargetCaller) -> ExecuteFlow:
     """The executor over `aws`, calling `targets`."""
-    table = Table(aws.dynamodb, settings.table)
+    table = Table(aws.dynamodb, settings.table, SEND_PAUSE)
     retention = timedelta(days=settings.retention_days)
     workshop = Workshop(
         jobs=Jobs(table, 1, retention),  # it only reads jobs: their shards are not its business
@@ -146,7 +146,7 @@ def build_execute(settings: ExecuteSettings, aws: Clients, clock: Clock, targets
 
 def build_audit(settings: AuditSettings, aws: Clients, clock: Clock) -> AuditFlow:
     """The audit over `aws`."""
-    table = Table(aws.dynamodb, settings.table)
+    table = Table(aws.dynamodb, settings.table, SEND_PAUSE)
     retention = timedelta(days=settings.retention_days)
     jobs, runs, journal = Jobs(table, settings.shards, retention), Runs(table, retention), Journal(table)
     queue = JobQueue(aws.sqs, settings.queue_url, clock, SEND_PAUSE)

@@ -23,10 +23,15 @@ class Recovery:
     journal: Journal
     queue: JobQueue
 
-    def run(self, shard: int, now: datetime) -> int:
-        """Recover all pages of `shard` whose writer is done or dead; the number of messages sent again."""
+    def run(self, shard: int, now: datetime, stop_at: datetime) -> int:
+        """Recover the pages of `shard` whose writer is done or dead; the number of messages sent again.
+
+        Begins no further page after `stop_at` and leaves the rest to the next tick.
+        """
         sent = 0
         for page in self.journal.old_pages(shard, now):
+            if self.queue.clock.now() >= stop_at:
+                break
             again = self.unsent(page.messages)
             # Sending and removing are two calls: a crash between them only sends again; a start stops the duplicate.
             self.queue.send(again)

@@ -52,7 +52,7 @@ class TickFlow:
         lease = self.shards.take(shard, self.owner, now, LEASE_S)
         if lease is None:
             return Ticked(shard=shard, held=True)
-        recovered = self.recovery.run(shard, now)
+        recovered = self.recovery.run(shard, now, now + (stop_at - now) / 2)  # what is due needs its time, too
         work = _Work(self, lease, now, stop_at)
         drained_up_to: datetime | None = None
         complete = True

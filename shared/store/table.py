@@ -5,7 +5,9 @@ here, so that a reserved word (status, ttl …) can never stand bare.
 """
 
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -36,11 +38,15 @@ def number(value: float) -> dict[str, str]:
 
 
 class Table:
-    """Reads and writes of table `name` through a low-level client. All reads are consistent, but an index's."""
+    """Reads and writes of table `name` through a low-level client. All reads are consistent, but an index's.
 
-    def __init__(self, client: "DynamoDBClient", name: str) -> None:
+    `pause(seconds)` is called before keys that a batch read left out are asked for again.
+    """
+
+    def __init__(self, client: "DynamoDBClient", name: str, pause: Callable[[float], None] = time.sleep) -> None:
         self.client = client
         self.name = name
+        self.pause = pause
 
     def get(self, key: Item) -> Item | None:
         return self.client.get_item(TableName=self.name, Key=key, ConsistentRead=True).get("Item")
@@ -50,7 +56,11 @@ class Table:
         found: list[Item] = []
         for start in range(0, len(keys), 100):
             wanted: list[Item] = list(keys[start : start + 100])
-            while wanted:
+            for again in count():
+                if not wanted:
+                    break
+                if again:  # throttled in part: AWS asks for a growing pause
+                    self.pause(min(0.05 * 2**again, 2.0))
                 request: Any = {self.name: {"Keys": wanted, "ConsistentRead": True}}
                 answer: Item = dict(self.client.batch_get_item(RequestItems=request))
                 found += answer["Responses"].get(self.name, [])

@@ -154,9 +154,10 @@ class Day:
         self.world.clock.advance(800)  # a visibility: what a dead executor held comes back
         self.world.tick()
         self.world.deliver()
-        self.world.clock.advance(120)
-        self.world.tick()
-        self.world.deliver()
+        for _ in range(5):
+            self.world.clock.advance(66)
+            self.world.tick()
+            self.world.deliver()
 
     def judge(self) -> list[str]:
         now = self.world.clock.now()

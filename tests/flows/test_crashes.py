@@ -123,6 +123,27 @@ def test_recovery_does_not_touch_the_page_of_a_writer_that_may_live(aws: Aws, cl
     assert world.tick()[0].recovered == 1
 
 
+def test_a_long_recovery_leaves_time_for_what_is_due(aws: Aws, clock: ManualClock) -> None:
+    world = World(aws, clock)
+    for place in range(4):
+        with faults.crash(before=SEND):
+            world.submit(job_id=f"late{place}", run_at="2026-11-30T11:58:00Z")
+    world.submit(job_id="due", run_at="2026-11-30T12:05:00Z")
+    clock.set(at("12:01"))
+
+    def takes_10_s(call: faults.Call) -> bool:
+        if call.name == SEND:
+            clock.advance(10)
+        return False
+
+    with faults.refusing(takes_10_s):
+        (ticked,) = world.tick(stop_after_s=40)
+    assert (ticked.recovered, ticked.claimed.sent) == (2, 1)
+    clock.advance(60)
+    (ticked,) = world.tick()
+    assert ticked.recovered == 2
+
+
 def crashed_submit(world: World, run_at: str, **spec: Any) -> None:
     """Stored, sent, and its page left behind."""
     with faults.crash(after=SEND):

@@ -377,6 +377,7 @@ def test_c62_unprocessed_keys_are_asked_again(aws: Aws, clock: ManualClock) -> N
     with calls.observing(Unprocessed()):
         (ticked,) = world.tick()
     assert ticked.recovered == 1
+    assert world.pauses == [0.1, 0.1]  # one of the jobs, one of the runs
 
 
 # A bad item holds up nobody.
