@@ -8,12 +8,13 @@ from shared.model.instants import from_text, to_text
 from shared.model.job import Job, JobStatus
 from shared.model.run import Run, RunStatus
 from shared.rules.lifecycle import is_over
-from shared.rules.schedules import next_slot
+from shared.rules.schedules import next_slot, slots
 from shared.store.jobs import Jobs
 from shared.store.runs import Runs
 from shared.store.shards import Shards
 
 SHOWN_RUNS = 20
+CHECKED_SLOTS = 200
 TICK_OVERDUE = timedelta(minutes=3)
 
 
@@ -138,7 +139,17 @@ def is_finished(job: Job, runs: tuple[Run, ...]) -> bool:
         return False
     if job.spec.schedule.is_one_off:
         return _own_run(job, runs) is not None
-    return job.claimed_until in {run.missed_until or run.scheduled_for for run in runs}
+    return job.claimed_until is not None and _are_recorded(job, runs, job.claimed_until)
+
+
+def _are_recorded(job: Job, runs: tuple[Run, ...], until: datetime) -> bool:
+    """Whether the last claimed occurrence has its run, and each that is due between that and the oldest of `runs`."""
+    spans = [(run.scheduled_for, run.missed_until or run.scheduled_for) for run in runs]
+    if until not in {last for _, last in spans}:
+        return False
+    since = max(job.changed_at, spans[-1][0])
+    due = slots(job.spec.schedule, job.job_id, since, until, CHECKED_SLOTS)
+    return all(any(first <= slot <= last for first, last in spans) for slot in due)
 
 
 def _own_run(job: Job, runs: tuple[Run, ...]) -> Run | None:

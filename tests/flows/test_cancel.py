@@ -269,6 +269,24 @@ def test_cancel_of_a_recurring_job_that_is_completed_is_a_conflict(aws: Aws, clo
         world.cancel("a")
 
 
+def test_a_recurring_job_is_not_over_while_one_of_its_last_occurrences_has_not_started(
+    aws: Aws, clock: ManualClock
+) -> None:
+    world = World(aws, clock)
+    world.submit(job_id="a", cron="* * * * *", max_runs=3)
+    clock.set(at("11:59"))
+    world.deliver()
+    clock.set(at("12:00"))
+    (late,) = world.receive()
+    clock.set(at("12:01"))
+    world.deliver()  # the third comes before the second
+    assert world.show("a").status == "scheduled"
+    assert world.cancel("a").status == "cancelled"
+    world.executor.run([late])
+    assert world.target.slots("a") == [at("11:59"), at("12:01")]
+    assert world.runs("a")[1].reason == "cancelled"
+
+
 # The same id again
 
 
