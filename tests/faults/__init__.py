@@ -1,1 +1,1 @@
-"""The proof: every crash point, interleaving, fault and outage is tried on the real flows, and the history is checked."""
+"""The proof: crash points, interleavings, faults and outages tried on the real flows, and their history checked."""

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from tests.faults.history import (
     Called,
+    CancelAsked,
     Cancelled,
     Crashed,
     Ended,
@@ -58,27 +59,59 @@ class Violation:
 
 def check(history: History, promise: Promise) -> list[Violation]:
     """All violations; empty if the history is right."""
-    rules = (_occurrences, _windows, _single, _never_early, _terminal, _after_cancel, _journaled, _numbers, _index, _ends)
+    rules = (
+        _occurrences,
+        _windows,
+        _single,
+        _never_early,
+        _terminal,
+        _after_cancel,
+        _journaled,
+        _numbers,
+        _index,
+        _ends,
+    )
     return [Violation(name, text) for rule in rules for name, text in rule(history, promise)]
 
 
 Found = Iterator[tuple[str, str]]
 
 
+@dataclass
+class Life:
+    """A job from its submit to the cancel, if one was asked for; an id may have several, one after the other."""
+
+    job: Submitted
+    cancel_asked_at: datetime | None = None
+
+
+def lives(history: History) -> list[Life]:
+    """Those that the table has shown: a submit that died before its write made none."""
+    asked: dict[str, Submitted] = {}
+    latest: dict[str, Life] = {}
+    found: list[Life] = []
+    for event in history.events:
+        if isinstance(event, Submitted):
+            asked[event.job_id] = event
+        elif isinstance(event, Stored) and event.job_id in asked:
+            latest[event.job_id] = Life(asked[event.job_id])
+            found.append(latest[event.job_id])
+        elif isinstance(event, CancelAsked) and event.job_id in latest:
+            life = latest[event.job_id]
+            life.cancel_asked_at = life.cancel_asked_at or event.at
+    return found
+
+
 def expected(history: History, late_s: float) -> list[Occurrence]:
-    """The occurrences of stored jobs that were due early enough to have been brought by the end of the history.
+    """The occurrences that were due early enough to have been brought by the end of the history.
 
     What a cancel caught, or could have caught, is not among them.
     """
-    stored = {event.job_id for event in history.of(Stored)}
-    cancelled = {event.job_id: event.at for event in reversed(history.of(Cancelled))}
+    margin = timedelta(seconds=min(late_s, 900))
     found: list[Occurrence] = []
-    for job in history.of(Submitted):
-        if job.job_id in stored:
-            until = history.ended_at - timedelta(seconds=min(late_s, 900))
-            if job.job_id in cancelled:
-                until = min(until, cancelled[job.job_id] - timedelta(seconds=min(late_s, 900)))
-            found += [(job.job_id, slot) for slot in job.slots(until)]
+    for life in lives(history):
+        ends_at = min(history.ended_at, life.cancel_asked_at or history.ended_at)
+        found += [(life.job.job_id, slot) for slot in life.job.slots(ends_at - margin)]
     return found
 
 
@@ -105,7 +138,7 @@ def _occurrences(history: History, promise: Promise) -> Found:
             yield "I1", f"{_name((job_id, slot))} never came to its end: {state.status}"
         elif (job_id, slot) not in called and not state.reason and promise.lost_attempts < 3 and not _crashes(history):
             yield "I1", f"{_name((job_id, slot))} is {state.status} without a call and without a reason"
-    due = {(job.job_id, slot) for job in history.of(Submitted) for slot in job.slots(history.ended_at)}
+    due = {(life.job.job_id, slot) for life in lives(history) for slot in life.job.slots(history.ended_at)}
     for occurrence in sorted(called - due):
         yield "I1", f"{_name(occurrence)} ran and was never due"
 
@@ -114,14 +147,15 @@ def _windows(history: History, promise: Promise) -> Found:
     """Distinct runs to windows, by time alone: the earliest deadline first, as windows of one length allow."""
     skipped = {event.occurrence for event in _last_states(history).values() if event.status in ("skipped", "cancelled")}
     spans = _spans(history)
-    for job_id in dict.fromkeys(event.job_id for event in history.of(Submitted)):
+    wanted = expected(history, promise.late_s)
+    for job_id in dict.fromkeys(life.job.job_id for life in lives(history)):
         starts: dict[Occurrence, datetime] = {}
         for call in history.of(Called):
             if call.job_id == job_id:
                 starts.setdefault(call.occurrence, call.at)
         windows = [
             slot
-            for id_, slot in expected(history, promise.late_s)
+            for id_, slot in wanted
             if id_ == job_id
             and (job_id, slot) not in skipped
             and not any(s.job_id == job_id and s.scheduled_for <= slot <= (s.missed_until or slot) for s in spans)
@@ -189,8 +223,11 @@ def _after_cancel(history: History, promise: Promise) -> Found:
     for event in history.events:
         if isinstance(event, Cancelled):
             running.setdefault(event.job_id, event.running)
-        elif isinstance(event, Called) and event.job_id in running:
-            if (event.scheduled_for, event.attempt) not in running[event.job_id]:
+        elif isinstance(event, Stored):
+            running.pop(event.job_id, None)
+        elif isinstance(event, Called):
+            allowed = running.get(event.job_id)
+            if allowed is not None and (event.scheduled_for, event.attempt) not in allowed:
                 yield "I5", f"{_call(event)} was called after cancel had answered"
 
 

@@ -40,7 +40,7 @@ class Submitted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Stored(Event):
-    """The table shows the job for the first time."""
+    """The table shows a new job: what was submitted last under this id."""
 
     job_id: str
 
@@ -70,6 +70,13 @@ class Returned(Event):
     @property
     def occurrence(self) -> Occurrence:
         return self.job_id, self.scheduled_for
+
+
+@dataclass(frozen=True, kw_only=True)
+class CancelAsked(Event):
+    """A cancel was asked for; it may take effect even if it never answers."""
+
+    job_id: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +150,7 @@ class Ended(Event):
 
     indexed: tuple[tuple[str, str, datetime], ...] = ()  # job id, status, due_at
     pages: int = 0
-    messages: int = 0
+    messages: int = 0  # that should have been received by then
     findings: int = 0  # of an audit
 
 
