@@ -99,10 +99,8 @@ def _foreground(stack: LocalStack, run_demo: bool, as_json: bool) -> None:
             while stack.alive:
                 time.sleep(0.2)
         except KeyboardInterrupt:
-            if not stack.alive:
-                raise typer.Exit(Exit.INTERRUPTED) from None
-            err.print("ending; the state is being saved")
-            return
+            err.print("ending; the state is being saved" if stack.alive else "ended before it was ready")
+            raise typer.Exit(Exit.OK if stack.alive else Exit.INTERRUPTED) from None
         finally:
             _uninterrupted(stack.stop)
     raise EmulatorError("the local AWS has died; what it saved up to 5 s before is kept: start again with `duetime up`")
