@@ -9,6 +9,7 @@ from shared.rules.schedules import count_slots, latest_slot, next_slot, slots
 
 MAX_OCCURRENCES = 1000  # of one claim; what is due beyond them is claimed next
 MISSED_AFTER_S = 60  # later than this when it is claimed, an occurrence of a recurring job counts as missed
+TICKS_APART_S = 120  # the longest from one minute's tick to the next one's: with a short horizon, no outage
 COUNT_LIMIT = 100_000  # a longer missed span is given as this many
 CATCH_UP = "catch_up"
 
@@ -52,7 +53,7 @@ def plan(job: Due, now: datetime, horizon_s: int) -> Plan:
     left = MAX_OCCURRENCES
     if job.schedule.max_runs is not None:
         left = min(left, job.schedule.max_runs - job.runs_claimed)
-    missed, runs = _missed(job, now)
+    missed, runs = _missed(job, now, horizon_s)
     until = now + timedelta(seconds=horizon_s)
     after = runs[-1] if runs else missed[-1].missed_until if missed else None
     if after is None:
@@ -78,9 +79,9 @@ def _next(job: Due, last: datetime, runs_claimed: int) -> datetime | None:
     return following
 
 
-def _missed(job: Due, now: datetime) -> tuple[tuple[Occurrence, ...], list[datetime]]:
+def _missed(job: Due, now: datetime, horizon_s: int) -> tuple[tuple[Occurrence, ...], list[datetime]]:
     """What an outage left behind, by the job's `catch_up`: the span to record as skipped, and the late runs."""
-    late_before = now - timedelta(seconds=MISSED_AFTER_S)
+    late_before = now - timedelta(seconds=max(MISSED_AFTER_S, TICKS_APART_S - horizon_s))
     if job.due_at >= late_before or job.schedule.catch_up == "all":
         return (), []
     latest = latest_slot(job.schedule, job.job_id, job.due_at, late_before) or job.due_at

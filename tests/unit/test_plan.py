@@ -74,7 +74,7 @@ def test_i1_successive_claims_lose_no_slot_and_take_none_twice(
         assert new[0] == due_at
         taken += new
         run = [one.scheduled_for for one in done.occurrences if one.skip is None]
-        late.append([slot for slot in run if slot < now - timedelta(seconds=60)])
+        late.append([slot for slot in run if slot < now - timedelta(seconds=max(60, 120 - horizon_s))])
         assert done.claimed_until == new[-1]
         assert done.runs_claimed == count + len(run)
         assert len(run) <= MAX_OCCURRENCES
@@ -106,8 +106,8 @@ def test_c33_what_is_more_than_a_minute_late_counts_as_missed(catch_up: str, fir
     now = START + timedelta(hours=3)
     run = [
         one.scheduled_for
-        for one in plan(due(schedule, START + timedelta(seconds=1)), now, 0).occurrences
-        if one.skip is None
+        for one in plan(due(schedule, START + timedelta(seconds=1)), now, 60).occurrences
+        if one.skip is None and one.scheduled_for <= now
     ]
     assert len(run) == runs
     assert run[0] == (START + timedelta(seconds=1) if first is None else now + timedelta(seconds=first))
@@ -148,9 +148,23 @@ def test_c33_14_days_are_one_span_and_bounded_work(
 
 def test_max_runs_counts_runs_not_what_was_missed() -> None:
     schedule = recurring(cron="* * * * *", max_runs=3, catch_up="skip")
-    done = plan(due(schedule, START + timedelta(minutes=1)), START + timedelta(hours=1), 0)
-    assert done.runs_claimed == 1  # 12:58, which is not a minute late
+    done = plan(due(schedule, START + timedelta(minutes=1)), START + timedelta(hours=1), 60)
+    assert done.runs_claimed == 2  # 12:58 and 12:59; 12:57 is a minute late
     assert done.next_due_at is not None
+    done = plan(due(schedule, START + timedelta(minutes=1)), START + timedelta(hours=1, seconds=1), 0)
+    assert done.runs_claimed == 2
+    assert done.next_due_at is not None
+
+
+@pytest.mark.parametrize("horizon_s", [0, 30, 59, 60, 300])
+def test_no_occurrence_is_missed_because_two_minutes_ticks_lie_far_apart(horizon_s: int) -> None:
+    """A tick at 12:00:00 and the next at 12:01:59: due at the one's horizon, or a moment after it."""
+    schedule = recurring(cron="* * * * * *", catch_up="skip")
+    tick = START + timedelta(minutes=2)
+    first = tick + timedelta(seconds=horizon_s + 1)
+    done = plan(due(schedule, first), tick + timedelta(seconds=119), horizon_s)
+    assert done.occurrences[0].scheduled_for == first
+    assert done.occurrences[0].skip is None
 
 
 def test_more_than_a_claim_takes_goes_on_where_it_stopped() -> None:
