@@ -15,7 +15,7 @@ from shared.model.job import Job, JobStatus
 from shared.model.message import Message
 from shared.model.run import Attempt, Outcome, Result, Run
 from shared.queue import DeadLetterQueue
-from shared.rules.lease import LEASE_MARGIN_S
+from shared.rules.lease import LEASE_MARGIN_S, LEASE_MAX_S, RENEW_EVERY_S
 from shared.rules.plan import is_slot
 from shared.rules.retry import backoff_s, is_last
 from shared.store.jobs import Jobs
@@ -149,6 +149,7 @@ class AttemptFlow:
         if _is_expired(job, run, now):
             raise VoidStartError(job, EXPIRED)
         self.may_take_until = now + timedelta(seconds=job.spec.timeout_s)
+        self._hold(run, now, self.may_take_until)
         self._called = True
         result = self.workshop.targets.call(
             Call(
@@ -167,6 +168,16 @@ class AttemptFlow:
         if result.outcome is not Outcome.SUCCEEDED:
             raise AttemptFailedError(job, result)
         return result
+
+    def _hold(self, run: Run, now: datetime, may_take_until: datetime) -> None:
+        """Renew a lease that slow reads have used up, before the target is called. Raises LeaseLostError."""
+        #   A: start ── read job, very slowly ────────────── renew → LeaseLostError: not called beside B's attempt (I2)
+        #   B:               the lease runs out → start, call
+        lease = self.lease_expires_at or now
+        if may_take_until > lease and lease - now < timedelta(seconds=RENEW_EVERY_S + LEASE_MARGIN_S):
+            longer = now + timedelta(seconds=LEASE_MAX_S + LEASE_MARGIN_S)
+            self.workshop.runs.renew(run, longer)
+            self.lease_expires_at = longer
 
     def _succeed(self, result: Result) -> None:
         self.workshop.runs.succeed(self._running(), result.result, result.note, self.workshop.clock.now())
