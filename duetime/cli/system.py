@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -53,10 +53,11 @@ def up(
             if run_demo:
                 raise typer.Exit(demo(_url(state)))
             return
+        steps = _Steps()
         stack = LocalStack(
-            state.path, port=port, emulator_port=emulator_port, enforce_iam=enforce_iam, report=_Steps().say
+            state.path, port=port, emulator_port=emulator_port, enforce_iam=enforce_iam, report=steps.say
         )
-        _foreground(stack, run_demo, as_json)
+        _foreground(stack, steps, run_demo, as_json)
 
 
 def down(state_dir: StateOption = None, *, as_json: AsJson = False) -> None:
@@ -88,10 +89,11 @@ def _end(state: StateDir) -> None:
             time.sleep(0.1)
 
 
-def _foreground(stack: LocalStack, run_demo: bool, as_json: bool) -> None:
+def _foreground(stack: LocalStack, steps: "_Steps", run_demo: bool, as_json: bool) -> None:
     with _signals_interrupt():
         try:
-            stack.start()
+            with steps.shown():
+                stack.start()
             _say_ready(stack.state, as_json)
             if run_demo:
                 demo(stack.url)
@@ -146,13 +148,18 @@ def _say_ready(state: StateDir, as_json: bool) -> None:
 
 
 class _Steps:
-    """The steps of the start, each with the time since its beginning."""
+    """The steps of the start, each with the time since its beginning, and a sign of life below them."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
+        self._line = err.status("starting")
 
     def say(self, step: str) -> None:
         err.print(f"{time.monotonic() - self._begun:5.1f} s  {step}", markup=False, highlight=False)
+        self._line.update(escape(step))
+
+    def shown(self) -> AbstractContextManager[object]:
+        return self._line
 
 
 @contextmanager
