@@ -13,6 +13,8 @@ from tests.support.aws import Aws, all_items, dead_letters
 from tests.support.clocks import ManualClock
 from tests.support.world import SUCCEED, World, failure
 
+pytestmark = pytest.mark.backends("moto", "emulator")
+
 RUN_WRITE = faults.writes("run#")
 
 

@@ -2,10 +2,14 @@
 
 from datetime import timedelta
 
+import pytest
+
 from tests.support import faults
 from tests.support.aws import Aws, messages_waiting
 from tests.support.clocks import START, ManualClock
 from tests.support.world import World
+
+pytestmark = pytest.mark.backends("moto", "emulator")
 
 CLAIM = "dynamodb:BatchExecuteStatement"
 

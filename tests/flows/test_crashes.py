@@ -13,6 +13,8 @@ from tests.support.aws import Aws, messages_waiting
 from tests.support.clocks import ManualClock
 from tests.support.world import SUCCEED, World, failure
 
+pytestmark = pytest.mark.backends("moto", "emulator")
+
 PAGE = faults.writes("claim#")
 CLAIM = "dynamodb:BatchExecuteStatement"
 SEND = "sqs:SendMessageBatch"

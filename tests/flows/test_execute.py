@@ -15,6 +15,8 @@ from tests.support.aws import Aws, dead_letters, messages_waiting
 from tests.support.clocks import START, ManualClock
 from tests.support.world import SUCCEED, World, failure
 
+pytestmark = pytest.mark.backends("moto", "emulator")
+
 DUE = "2026-11-30T11:59:00Z"
 START_RUN = faults.writes("run#")
 
