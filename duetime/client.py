@@ -104,7 +104,10 @@ class Client:
         timeout_s: float = 35.0,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        region = region_of(url)
+        try:
+            region = region_of(url)
+        except ValueError as error:
+            raise UnreachableError(f"{url!r} is not a URL: {error}") from None
         auth = SignedAuth(region) if (sign if sign is not None else region is not None) else None
         self.url = url.rstrip("/")
         self._http = httpx.Client(auth=auth, timeout=timeout_s, transport=transport, trust_env=not _is_loopback(url))
@@ -120,7 +123,7 @@ class Client:
 
     def runs(self, job_id: str, cursor: str | None = None) -> Document:
         """One page of the job's runs, newest first: `{"runs": […], "cursor": …}`."""
-        query = f"?cursor={quote(cursor, safe='')}" if cursor else ""
+        query = f"?cursor={quote(_bytes(cursor), safe='')}" if cursor else ""
         return self.call("GET", f"/v1/jobs/{_segment(job_id)}/runs{query}")
 
     def cancel(self, job_id: str) -> Document:
@@ -144,12 +147,12 @@ class Client:
     def _call(
         self, method: str, path: str, body: str | None, headers: Mapping[str, str], also: frozenset[int] = frozenset()
     ) -> Document:
-        sent = dict(headers)
+        sent = {_bytes(name): _bytes(value) for name, value in headers.items()}
         if body is not None:
-            sent["Content-Type"] = "application/json"
+            sent[b"Content-Type"] = b"application/json"
         try:
             answer = self._http.request(
-                method, self.url + path, content=None if body is None else body.encode(), headers=sent
+                method, self.url + path, content=None if body is None else _bytes(body), headers=sent
             )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise UnreachableError(f"cannot reach {self.url}: {error or type(error).__name__}") from error
@@ -175,13 +178,18 @@ class Client:
         self.close()
 
 
+def _bytes(text: str) -> bytes:
+    """UTF-8; what a terminal gave that is none goes on as it is, for the API to refuse."""
+    return text.encode("utf-8", "surrogateescape")
+
+
 def _is_loopback(url: str) -> bool:
     """A proxy has nothing to do with this machine's own addresses."""
     return (urlsplit(url).hostname or "") in {"127.0.0.1", "localhost", "::1"}
 
 
 def _segment(job_id: str) -> str:
-    return quote(job_id, safe=":")
+    return quote(_bytes(job_id), safe=":")
 
 
 def _is_health(document: Document) -> bool:

@@ -118,6 +118,14 @@ def _detach(state: StateDir, options: list[str]) -> None:
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
         )
+    try:
+        _wait_until_ready(state, child)
+    except KeyboardInterrupt:
+        child.terminate()
+        raise typer.Exit(Exit.INTERRUPTED) from None
+
+
+def _wait_until_ready(state: StateDir, child: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + DETACHED_START_S
     with err.status("starting") as line:
         while True:
@@ -166,7 +174,7 @@ class _Steps:
 def _plain_errors() -> Iterator[None]:
     try:
         yield
-    except LocalError as error:
+    except (LocalError, OSError) as error:  # as when the state directory may not be written to
         complain(str(error))
         raise typer.Exit(Exit.REFUSED) from None
 

@@ -194,7 +194,7 @@ class LocalStack:
                     if not emulator.alive:
                         raise EmulatorError(f"the local AWS has died:\n{emulator.said()}") from None
                     if time.monotonic() > deadline:
-                        raise SetUpError(f"the API does not answer: {error}; see {self.state.emulator_log}") from None
+                        raise SetUpError(f"the API does not answer: {error}\n{emulator.said()}") from None
                     time.sleep(0.2)
 
     def _hold_state(self) -> None:

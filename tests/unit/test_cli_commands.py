@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -218,3 +219,26 @@ def test_signing_is_for_the_region_and_with_the_session_of_the_environment(
     assert "/eu-west-1/execute-api/aws4_request" in signed["Authorization"]
     assert signed["X-Amz-Security-Token"] == "token"
     assert plain["Authorization"] is None
+
+
+def test_bytes_that_are_no_utf8_go_on_as_they_are(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with api(monkeypatch, Answer.of(PROBLEM, 400)) as server:
+        assert run("show", "\udcff")[0] == 1
+        assert run("submit", "--handler", "\udcff", "--in", "1s", "--idempotency-key", "\udcffä")[0] == 1
+    assert server.asked[0].target == "/v1/jobs/%FF"
+    assert b"\xff" in server.asked[1].body
+
+
+@pytest.mark.parametrize("url", ["http://[", "nonsense", "ftp://127.0.0.1", "http://127.0.0.1:99999", ""])
+def test_an_address_that_is_none_is_exit_code_3(run: Run, url: str) -> None:
+    code, out, err = run("show", "j1", "--url", url)
+    assert (code, out) == (3, "")
+    assert err.startswith("duetime: ")
+
+
+def test_a_state_directory_that_cannot_be_made_is_told_in_a_line(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    code, out, err = run("up", "--state-dir", str(tmp_path / "file" / "state"))
+    assert (code, out) == (1, "")
+    assert err.startswith("duetime: ")
+    assert err.count("\n") == 1
