@@ -148,6 +148,32 @@ def test_i2_an_attempt_whose_lease_was_taken_over_writes_nothing(world: World) -
     assert (run.status, run.attempt, run.attempts[0].outcome) == ("succeeded", 2, "lost")
 
 
+@pytest.mark.parametrize("outcome", [SUCCEED, failure("the sleeper woke")], ids=["succeeds", "fails"])
+def test_i2_an_attempt_that_wakes_while_the_next_one_runs_writes_nothing(world: World, outcome: Result) -> None:
+    (message,) = world.receive()
+    hangs, wakes = threading.Event(), threading.Event()
+    ended: list[Any] = []
+
+    def script(call: Call) -> Result:
+        if call.attempt == 1:
+            hangs.set()
+            assert wakes.wait(10)
+            return outcome
+        wakes.set()
+        sleeper.join(10)
+        return SUCCEED
+
+    world.target.script = script
+    sleeper = threading.Thread(target=lambda: ended.extend(world.executor.run([message])))
+    sleeper.start()
+    assert hangs.wait(10)
+    world.clock.advance(66)
+    world.new_executor().run([message])
+    assert (ended[0].ended.done, ended[0].ended.outcome) == (False, "lease_lost")
+    (run,) = world.runs("a")
+    assert (run.status, [attempt.outcome for attempt in run.attempts]) == ("succeeded", ["lost", "succeeded"])
+
+
 def test_i4_a_run_that_is_over_stays_as_it_is(world: World) -> None:
     (message,) = world.receive()
     world.executor.run([message])
