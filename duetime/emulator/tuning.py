@@ -21,8 +21,10 @@ WORKERS = 16  # processes of one function; each takes some 100 MB, and a second 
 PATIENCE_S = 0.5  # when no process of a function has become free for so long, one more is started
 IMPATIENCE_S = 5.0  # and when a call has waited for so long in all
 LONGEST_WAIT_S = 10.0
+FINISH_S = 3.0
 
 logger = logging.getLogger("duetime.tuning")
+_ending = threading.Event()
 
 
 def _ministack(name: str) -> Any:  # it has no types
@@ -35,9 +37,9 @@ def start() -> None:
     _ministack("services.eventbridge")._SCHEDULER_TICK_INTERVAL = SWEEP_S
     _fix_queue_urls(_ministack("services.sqs"))
     iam.as_on_aws()
-    service = _ministack("services.lambda_svc")
-    _Workers(service, _ministack("core.lambda_runtime"))
-    _bound_batches(service)
+    service, runtime = _ministack("services.lambda_svc"), _ministack("core.lambda_runtime")
+    _Workers(service, runtime)
+    _bound_batches(service, runtime)
     wake = _ministack("core.concurrency").esm_wake
     _every(WAKE_S, wake.set, "duetime-wake")
     _every(WARM_S, _warm, "duetime-warm")
@@ -51,7 +53,15 @@ def _fix_queue_urls(sqs: Any) -> None:
 
 
 def end_functions() -> None:
-    """End all function processes; what they were doing is taken up again after the next start."""
+    """Let the batches that are going on finish for a moment, then end all function processes.
+
+    What is cut off is taken up again after the next start, as after a crash.
+    """
+    _ending.set()
+    batches = _ministack("services.lambda_svc")._esm_inflight
+    deadline = time.monotonic() + FINISH_S
+    while batches and time.monotonic() < deadline:
+        time.sleep(0.05)
     _ministack("core.lambda_runtime").reset()
 
 
@@ -130,10 +140,21 @@ class _Workers:
                 self._starting.discard(key)
 
 
-def _bound_batches(service: Any) -> None:
-    """A queue's batches that wait for a process do so in the queue."""
+def _bound_batches(service: Any, runtime: Any) -> None:
+    """Take a batch from a queue only when a process is there for it, or one to make the need of one more felt.
+
+    A batch that waited here would be invisible in its queue, and lost to the others if this emulator died.
+    """
     unbounded = service._sqs_esm_concurrency
-    service._sqs_esm_concurrency = lambda *mapping: min(unbounded(*mapping), WORKERS)
+
+    def bounded(mapping: dict[str, Any], function: Any, config: dict[str, str], *queue: Any) -> int:
+        if _ending.is_set():
+            return 0
+        key = runtime._worker_key(config["FunctionName"], config, config.get("Version", "$LATEST"))
+        running = len(runtime._workers.get(key, ()))
+        return min(int(unbounded(mapping, function, config, *queue)), running + 1, WORKERS)
+
+    service._sqs_esm_concurrency = bounded
 
 
 def _warm() -> None:
