@@ -20,7 +20,7 @@ from shared.rules.plan import is_slot
 from shared.rules.retry import backoff_s, is_last
 from shared.store.jobs import Jobs
 from shared.store.run_records import RunRecord
-from shared.store.runs import CancelRequestedError, Runs, closed, earlier_closed
+from shared.store.runs import CancelRequestedError, Runs, closed, earlier_closed, is_same_attempt
 from shared.targets.target import TargetCaller
 
 CANCELLED = "cancelled"
@@ -235,7 +235,7 @@ class AttemptFlow:
     def _exhaust(self, job: Job, run: Run, attempts: tuple[Attempt, ...], now: datetime) -> None:
         """Dead-letter queue first, then the mark: a crash in between can put it there twice, never not at all."""
         there = self.workshop.runs.get(run.job_id, run.scheduled_for)
-        if there is None or there.attempt != run.attempt:
+        if there is None or not is_same_attempt(there, run):
             raise LeaseLostError("the run was taken over")
         if there.cancel_requested:
             raise CancelRequestedError

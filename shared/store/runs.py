@@ -22,7 +22,7 @@ _ABSENT = "attribute_not_exists(#pk)"
 _WAITED = "#status = :failed AND #retry_at <= :now"
 _LEASE_OVER = "#status = :running AND #lease_expires_at < :now"
 _NOT_NEWER = "#revision <= :revision"
-_MINE = "#status = :running AND #attempt = :attempt"
+_MINE = "#status = :running AND #attempt = :attempt AND #attempts[{last}].#worker = :worker"
 _NOT_CANCELLED = "attribute_not_exists(#cancel_requested)"
 
 # Two executors get the same message, or a message twice:
@@ -30,6 +30,11 @@ _NOT_CANCELLED = "attribute_not_exists(#cancel_requested)"
 #   A: start ──────────── running, lease to 12:01:05 ──────── finish (_MINE)
 #   B:        start → _ABSENT, _WAITED, _LEASE_OVER all false → put back until 12:01:05, no attempt used
 #   A dies:   B: start → _LEASE_OVER → attempt 2;  A wakes: finish → _MINE fails (attempt is 2) → LeaseLostError
+#
+# The number alone does not tell whose the attempt is: a start that is taken back leaves its number to the next
+#
+#   A: start (1) ── forget_start, its answer is lost ──────────────── made again: _MINE fails (another worker)
+#   B:                                              start (1) → runs
 #
 # A job is cancelled and submitted again: its 12:05 is in the queue under revision 1 (void) and 3
 #
@@ -132,9 +137,9 @@ class Runs:
 
         Raises LeaseLostError, CancelRequestedError.
         """
-        values = {":running": text(RunStatus.RUNNING), ":attempt": number(run.attempt)}
+        mine, values = _mine(run)
         try:
-            self.table.delete(self._key(run), f"{_MINE} AND {_NOT_CANCELLED}", values)
+            self.table.delete(self._key(run), f"{mine} AND {_NOT_CANCELLED}", values)
         except ConditionFailedError as failed:
             raise self._not_mine(run, failed.item) from None
 
@@ -281,16 +286,15 @@ class Runs:
         )
 
     def _write_mine(self, run: Run, update: str, values: dict[str, Any], also: str | None = None) -> None:
-        condition = f"{_MINE} AND {also}" if also else _MINE
-        values = {**values, ":running": text(RunStatus.RUNNING), ":attempt": number(run.attempt)}
+        mine, whose = _mine(run)
         try:
-            self.table.update(self._key(run), update, condition, values)
+            self.table.update(self._key(run), update, f"{mine} AND {also}" if also else mine, {**values, **whose})
         except ConditionFailedError as failed:
             raise self._not_mine(run, failed.item) from None
 
     def _not_mine(self, run: Run, found: Item | None) -> Exception:
         there = run_of(found) if found else None
-        if there and there.status is RunStatus.RUNNING and there.attempt == run.attempt and there.cancel_requested:
+        if there and is_same_attempt(there, run) and there.cancel_requested:
             return CancelRequestedError()
         return LeaseLostError(
             f"attempt {run.attempt} of run {run.job_id}/{sort_text(run.scheduled_for)} is no longer the current one"
@@ -301,6 +305,13 @@ class Runs:
 
     def _ttl(self, now: datetime) -> dict[str, str]:
         return number(epoch_s(now + self.retention))
+
+
+def is_same_attempt(there: Run, run: Run) -> bool:
+    """Whether the attempt that `run` was started for is still the one that is going on."""
+    if there.status is not RunStatus.RUNNING or there.attempt != run.attempt:
+        return False
+    return there.attempts[-1].worker_id == run.attempts[-1].worker_id
 
 
 def closed(run: Run, outcome: Outcome, error: str | None, now: datetime) -> tuple[Attempt, ...]:
@@ -335,3 +346,14 @@ def lost(attempt: Attempt) -> Attempt:
         outcome=Outcome.LOST,
         error="the lease ran out before the attempt ended",
     )
+
+
+def _mine(run: Run) -> tuple[str, Item]:
+    """The clause _MINE and its values: the run is still that of `run`'s running attempt."""
+    last = len(run.attempts) - 1
+    values = {
+        ":running": text(RunStatus.RUNNING),
+        ":attempt": number(run.attempt),
+        ":worker": text(run.attempts[last].worker_id),
+    }
+    return _MINE.format(last=last), values
