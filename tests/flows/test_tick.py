@@ -422,6 +422,18 @@ def test_a_journal_page_that_cannot_be_read_stops_no_tick(aws: Aws, clock: Manua
     assert world.audit().unreadable == ("shard#0 claim#0000000001#x",)
 
 
+def test_a_journaled_job_whose_schedule_went_bad_stops_no_tick(aws: Aws, clock: ManualClock) -> None:
+    world = World(aws, clock)
+    with faults.crash(before="sqs:SendMessageBatch"):
+        world.submit(job_id="bad", cron="1 12 * * *")
+    change(world, "bad", schedule={"S": '{"cron":"not a schedule"}'})
+    world.submit(job_id="good", run_at="2026-11-30T12:05:00Z")
+    clock.set(at("12:00:30"))
+    (ticked,) = world.tick()
+    assert (ticked.recovered, ticked.claimed.won) == (1, 1)
+    assert world.items("claim#") == []
+
+
 # Many occurrences
 
 
