@@ -44,7 +44,8 @@ class Claimer:
 
         `as_tick`: `fence` is the epoch of a tick of that shard.
 
-        Raises SendError, with the page left in the journal: recovery sends what was claimed.
+        Raises SendError, with the page left in the journal: recovery sends what was claimed. It is left as well where
+        a claim cannot be told from one that was made and then overtaken.
         """
         messages = {claim.due.job_id: messages_of(claim.due, claim.plan, fence) for claim in claims}
         written = Page(
@@ -54,16 +55,18 @@ class Claimer:
             messages=tuple(_all(messages[c.due.job_id] for c in claims)),
         )
         self.journal.write(written)
-        won, lost, left = self._claim(claims, shard if as_tick else None, fence)
+        won, lost, left, sure = self._claim(claims, shard if as_tick else None, fence)
         sends = list(_all(messages[claim.due.job_id] for claim in won))
         self.queue.send(sends)
-        self.journal.settle(written)
+        if sure:
+            self.journal.settle(written)
         return Claimed(won=len(won), lost=lost, sent=len(sends), left=left)
 
-    def _claim(self, claims: Sequence[Claim], shard: int | None, fence: int) -> tuple[list[Claim], int, int]:
-        """The claims won, and how many were lost or are left after several throttled tries."""
+    def _claim(self, claims: Sequence[Claim], shard: int | None, fence: int) -> tuple[list[Claim], int, int, bool]:
+        """The claims won, how many were lost or are left after several throttled tries, and whether that is sure."""
         won: list[Claim] = []
         lost = 0
+        sure = True
         todo = list(claims)
         for attempt in range(CLAIM_TRIES):
             if not todo:
@@ -77,12 +80,13 @@ class Claimer:
                 for claim, outcome in zip(batch, outcomes, strict=True):
                     if outcome is ClaimOutcome.WON:
                         won.append(claim)
-                    elif outcome is ClaimOutcome.LOST:
-                        lost += 1
-                    else:
+                    elif outcome is ClaimOutcome.THROTTLED:
                         again.append(claim)
+                    else:
+                        lost += 1
+                        sure = sure and outcome is not ClaimOutcome.OVERTAKEN
             todo = again
-        return won, lost, len(todo)
+        return won, lost, len(todo), sure
 
 
 def messages_of(due: Due, plan: Plan, fence: int) -> tuple[Message, ...]:

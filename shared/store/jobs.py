@@ -41,6 +41,7 @@ class ClaimOutcome(Enum):
 
     WON = "won"
     LOST = "lost"  # the job is no longer as it was seen: claimed by another tick, or changed by its user
+    OVERTAKEN = "overtaken"  # lost, and a newer tick has claimed further: whether this one was made first is not to see
     THROTTLED = "throttled"
 
 
@@ -221,8 +222,11 @@ class Jobs:
 
 
 def _is_same(job: Job, there: Job) -> bool:
-    """Whether `there` is `job` as it was written: then a first try took effect and only its answer was lost."""
-    return (there.created_at, there.revision, there.spec) == (job.created_at, job.revision, job.spec)
+    """Whether `there` is `job` as it was written: then a first try took effect and only its answer was lost.
+
+    It may have been cancelled since: that must hold, and not be taken for a job that is over and can be replaced.
+    """
+    return (there.created_at, there.spec) == (job.created_at, job.spec) and there.revision >= job.revision
 
 
 def _outcome(claim: Claim, fence_left: int, response: "BatchStatementResponseTypeDef") -> ClaimOutcome:
@@ -231,7 +235,10 @@ def _outcome(claim: Claim, fence_left: int, response: "BatchStatementResponseTyp
         return ClaimOutcome.WON
     if error.get("Code") != "ConditionalCheckFailed":
         return ClaimOutcome.THROTTLED
-    return ClaimOutcome.WON if _is_made(claim, fence_left, error.get("Item", {})) else ClaimOutcome.LOST
+    there = error.get("Item", {})
+    if _is_made(claim, fence_left, there):
+        return ClaimOutcome.WON
+    return ClaimOutcome.OVERTAKEN if _is_overtaken(claim, fence_left, there) else ClaimOutcome.LOST
 
 
 def _is_made(claim: Claim, fence_left: int, there: Item) -> bool:
@@ -243,4 +250,16 @@ def _is_made(claim: Claim, fence_left: int, there: Item) -> bool:
         and there.get("revision") == number(claim.due.revision)
         and there.get("claimed_until") == text(sort_text(plan.claimed_until))
         and there.get(keys.DUE_AT) == (text(sort_text(plan.next_due_at)) if plan.next_due_at else None)
+    )
+
+
+def _is_overtaken(claim: Claim, fence_left: int, there: Item) -> bool:
+    """Whether a newer tick has claimed what this claim wanted, or what comes after it."""
+    #   tick 7:  claim, its answer is lost ─────────────────────── made again: the condition fails
+    #   tick 8:                             claim of what follows
+    return (
+        there.get("status") == text(JobStatus.SCHEDULED)
+        and there.get("revision") == number(claim.due.revision)
+        and int(there["fence"]["N"]) > fence_left
+        and there.get("claimed_until", text(""))["S"] >= sort_text(claim.plan.claimed_until)
     )
