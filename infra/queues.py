@@ -9,7 +9,7 @@ from infra.options import Options
 # AWS advises six times the function's timeout, so that a throttled batch is not seen twice while it waits.
 VISIBILITY_FACTOR = 6
 # Attempts are counted in the store; this is only the net for an executor that cannot even start.
-MAX_RECEIVES = 100
+MAX_RECEIVES = 1000  # AWS's limit: put-backs count too, and max_attempts may be 100
 RETENTION = Duration.days(14)
 
 

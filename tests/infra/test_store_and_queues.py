@@ -61,7 +61,7 @@ def test_what_no_executor_can_take_ends_in_the_dead_letter_queue(template: Templ
     jobs, dead = queues(template)
     redrive = jobs["RedrivePolicy"]
     assert isinstance(redrive, dict)
-    assert redrive["maxReceiveCount"] == 100
+    assert redrive["maxReceiveCount"] == 1000
     assert template.all("AWS::SQS::Queue")[redrive["deadLetterTargetArn"]["Fn::GetAtt"][0]] is dead
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 REGION = "us-east-1"
 VISIBILITY_TIMEOUT_S = 720  # as deployed: 6 × the executor's 120 s
-MAX_RECEIVE_COUNT = 100
+MAX_RECEIVE_COUNT = 1000
 
 
 @dataclass(frozen=True)
