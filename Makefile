@@ -55,7 +55,8 @@ check: $(READY) ## format, lint, types, import contracts
 	@$(BIN)/lint-imports --no-logo
 
 test: check $(NODE_READY) ## everything that CI runs
-	@$(BIN)/pytest $(PYTEST_ARGS)
+	@$(BIN)/pytest -n 2 --dist loadfile -m 'not deployed' $(PYTEST_ARGS)
+	@$(BIN)/pytest -m deployed $(PYTEST_ARGS)
 
 clean: ## remove what can be made again; the local Duetime's jobs too
 	rm -rf $(VENV) node_modules build cdk.out .duetime .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -15,7 +15,7 @@ from duetime.client import ApiError, Client
 from duetime.local.stack import LocalStack
 from tests.emulator.deployed import HORIZON_S, Deployed, in_s, late_s, moment, text
 
-pytestmark = [pytest.mark.xdist_group("deployed"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.deployed, pytest.mark.timeout(600)]
 
 ECHO = {"kind": "python", "handler": "demo.echo"}
 FAIL = {"kind": "python", "handler": "demo.fail"}

@@ -15,7 +15,7 @@ import pytest
 from duetime.local.places import StateDir
 from duetime.local.stack import is_held
 
-pytestmark = [pytest.mark.xdist_group("deployed"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.deployed, pytest.mark.timeout(600)]
 FREE_PORTS = ["--port", "0", "--emulator-port", "0"]
 
 
