@@ -23,6 +23,8 @@ from shared.model.instants import from_sort_text, from_text
 from shared.model.run import Result
 from shared.rules.lease import LEASE_MARGIN_S, LEASE_MAX_S
 from shared.store import keys
+from shared.store.shards import Shards
+from shared.store.table import Table
 from tests.faults.history import (
     Called,
     CancelAsked,
@@ -445,6 +447,12 @@ def deployed(hook: Hook | None = None, **more: Any) -> Iterator[System]:
     """A new deployment whose shards have just been ticked."""
     clock = ManualClock(START)
     system = System(memory_backend.create(clock.now), clock, hook=hook or Hook(), **more)
+    shards = Shards(Table(system.aws.dynamodb, system.aws.table))
+    with calls.unseen():
+        for shard in range(system.shards):
+            lease = shards.take(shard, "before", START - timedelta(minutes=1), 50)
+            assert lease is not None
+            shards.release(lease, START, START)
     system.table.written = system.written
     with calls.observing(_Steps(system)):
         yield system

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from tests.support import calls
 from tests.support.memory_dynamodb import refused
 
@@ -48,8 +50,17 @@ class MemoryQueue:
         return min((message.visible_at for message in self.messages), default=None)
 
 
+class _Exceptions:
+    """As `client.exceptions`: an old receipt is no error here, so nothing ever raises it."""
+
+    class ReceiptHandleIsInvalid(ClientError):  # noqa: N818 - AWS's name
+        pass
+
+
 class MemorySqs:
     """The methods of an SQS client that Duetime and its tests use, over `queues` by URL."""
+
+    exceptions = _Exceptions
 
     def __init__(self, queues: dict[str, MemoryQueue], now: Callable[[], datetime]) -> None:
         self.queues = queues

@@ -1,0 +1,212 @@
+"""The pairs of actors that are interleaved. A new one is a function with `@pair`: it prepares a System, returns two.
+
+Each actor is one process: `system.tick_now`, `lambda: system.cancel_job("a")` and so on.
+"""
+
+from collections.abc import Callable
+
+from tests.faults.checker import Promise
+from tests.faults.interleaving import Actor, Pair, Setting
+from tests.faults.system import System
+from tests.support.world import SUCCEED, failure
+
+PAIRS: dict[str, Pair] = {}
+LEASE_LOST_S = 66  # longer than an attempt's lease, and than a shard's
+
+
+def pair(
+    name: str, *, late_s: float = 150, asleep_s: float = 0, settle_s: float = 1200, findings: int = 0
+) -> Callable[[Setting], Setting]:
+    def register(setting: Setting) -> Setting:
+        # An attempt whose lease ran out while its process was asleep has called nothing.
+        promise = Promise(late_s=late_s, findings=findings, lost_attempts=1 if asleep_s else 0)
+        PAIRS[name] = Pair(name, setting, promise, asleep_s, settle_s)
+        return setting
+
+    return register
+
+
+def _claimable(system: System) -> None:
+    """A one-off and a recurring job that the next tick claims."""
+    system.submit_job("once", in_s=320)
+    system.submit_job("often", every_s=310, runs=2)
+    system.pass_s(59)
+    system.clock.advance(2)
+
+
+@pair("tick/tick")
+def tick_tick(system: System) -> tuple[Actor, Actor]:
+    _claimable(system)
+    return system.tick_now, system.tick_now
+
+
+@pair("tick/tick that sleeps past its lease", asleep_s=51)
+def tick_zombie_soon(system: System) -> tuple[Actor, Actor]:
+    _claimable(system)
+    return system.tick_now, system.tick_now
+
+
+@pair("tick/zombie tick", asleep_s=LEASE_LOST_S)
+def tick_zombie(system: System) -> tuple[Actor, Actor]:
+    _claimable(system)
+    return system.tick_now, system.tick_now
+
+
+@pair("tick/submit")
+def tick_submit(system: System) -> tuple[Actor, Actor]:
+    _claimable(system)
+    return system.tick_now, lambda: system.submit_job("near", in_s=250)
+
+
+@pair("tick/submit of a far job")
+def tick_submit_far(system: System) -> tuple[Actor, Actor]:
+    _claimable(system)
+    return system.tick_now, lambda: system.submit_job("far", in_s=310)
+
+
+@pair("submit/submit of one id")
+def submit_submit(system: System) -> tuple[Actor, Actor]:
+    return lambda: system.submit_job("same", in_s=100), lambda: system.submit_job("same", in_s=100)
+
+
+@pair("tick/cancel")
+def tick_cancel(system: System) -> tuple[Actor, Actor]:
+    _claimable(system)
+    return system.tick_now, lambda: system.cancel_job("often")
+
+
+@pair("cancel/cancel")
+def cancel_cancel(system: System) -> tuple[Actor, Actor]:
+    system.submit_job("a", in_s=20)
+    return lambda: system.cancel_job("a"), lambda: system.cancel_job("a")
+
+
+def _received_twice(system: System) -> tuple[Actor, Actor]:
+    """One message in the hands of two executors."""
+    system.submit_job("a", in_s=5)
+    system.pass_s(6, deliveries=False)
+    batch = system.receive()
+    system.queue.messages[0].visible_at = system.clock.now()
+    again = system.receive()
+    return lambda: system.execute_batch(batch), lambda: system.execute_batch(again)
+
+
+@pair("execute/execute on one message", late_s=800)
+def execute_execute(system: System) -> tuple[Actor, Actor]:
+    return _received_twice(system)
+
+
+@pair("execute/execute of a failure", late_s=800)
+def execute_execute_failing(system: System) -> tuple[Actor, Actor]:
+    system.handler = lambda call: failure() if call.attempt == 1 else SUCCEED
+    return _received_twice(system)
+
+
+@pair("execute/execute of the last failure", late_s=800)
+def execute_execute_last(system: System) -> tuple[Actor, Actor]:
+    system.handler = lambda call: failure()
+    return _received_twice(system)
+
+
+@pair("execute/zombie execute", late_s=800, asleep_s=LEASE_LOST_S)
+def execute_zombie(system: System) -> tuple[Actor, Actor]:
+    return _received_twice(system)
+
+
+@pair("execute/zombie execute of a failure", late_s=800, asleep_s=LEASE_LOST_S)
+def execute_zombie_failing(system: System) -> tuple[Actor, Actor]:
+    system.handler = lambda call: failure() if call.attempt <= 2 else SUCCEED
+    return _received_twice(system)
+
+
+@pair("execute/cancel", late_s=800)
+def execute_cancel(system: System) -> tuple[Actor, Actor]:
+    system.submit_job("a", in_s=5)
+    system.pass_s(6, deliveries=False)
+    batch = system.receive()
+    return lambda: system.execute_batch(batch), lambda: system.cancel_job("a")
+
+
+@pair("execute of a failure/cancel", late_s=800)
+def execute_failing_cancel(system: System) -> tuple[Actor, Actor]:
+    system.handler = lambda call: failure()
+    return execute_cancel(system)
+
+
+@pair("execute of a retry/cancel", late_s=800)
+def execute_retry_cancel(system: System) -> tuple[Actor, Actor]:
+    system.handler = lambda call: failure()
+    system.submit_job("a", in_s=5)
+    system.pass_s(6)
+    system.pass_s(12, deliveries=False)
+    batch = system.receive()
+    return lambda: system.execute_batch(batch), lambda: system.cancel_job("a")
+
+
+def _unsent(system: System) -> None:
+    """A claim whose tick died before its send, an old page by now."""
+    system.submit_job("once", in_s=320)
+    system.pass_s(59)
+    system.crash_before("tick: SendMessageBatch")
+    system.pass_s(30)
+    system.clock.advance(93)
+
+
+@pair("recovery/late tick", late_s=250)
+def recovery_late_tick(system: System) -> tuple[Actor, Actor]:
+    _unsent(system)
+    return system.tick_now, system.tick_now
+
+
+@pair("recovery/recovery that sleeps past its lease", late_s=250, asleep_s=51)
+def recovery_zombie(system: System) -> tuple[Actor, Actor]:
+    _unsent(system)
+    return system.tick_now, system.tick_now
+
+
+@pair("recovery/cancel", late_s=250)
+def recovery_cancel(system: System) -> tuple[Actor, Actor]:
+    _unsent(system)
+    return system.tick_now, lambda: system.cancel_job("once")
+
+
+@pair("recovery/execute", late_s=800)
+def recovery_execute(system: System) -> tuple[Actor, Actor]:
+    system.crash_before("submit: DeleteItem claim")
+    system.submit_job("a", in_s=100)
+    system.pass_s(101, deliveries=False, ticks=False)
+    batch = system.receive()
+    return system.tick_now, lambda: system.execute_batch(batch)
+
+
+@pair("audit/execute", late_s=6000, settle_s=5000)
+def audit_execute(system: System) -> tuple[Actor, Actor]:
+    """The message is still there, only very late: the audit sends a second one."""
+    system.submit_job("a", in_s=5)
+    system.pass_s(1000, deliveries=False)
+    batch = system.receive()
+    return system.audit_now, lambda: system.execute_batch(batch)
+
+
+@pair("audit/tick", late_s=6000, settle_s=5000)
+def audit_tick(system: System) -> tuple[Actor, Actor]:
+    system.submit_job("once", in_s=320)
+    system.submit_job("often", every_s=310, runs=3)
+    system.pass_s(600, ticks=False)
+    return system.audit_now, system.tick_now
+
+
+@pair("audit/cancel", late_s=6000, settle_s=5000)
+def audit_cancel(system: System) -> tuple[Actor, Actor]:
+    system.submit_job("a", in_s=320)
+    system.pass_s(600, ticks=False)
+    return system.audit_now, lambda: system.cancel_job("a")
+
+
+@pair("execute/submit of the id again", late_s=800)
+def execute_submit(system: System) -> tuple[Actor, Actor]:
+    system.submit_job("a", in_s=5)
+    system.pass_s(6, deliveries=False)
+    batch = system.receive()
+    system.cancel_job("a")
+    return lambda: system.execute_batch(batch), lambda: system.submit_job("a", in_s=60)
