@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from shared.clock import Clock
 from shared.flows.claims import messages_of
 from shared.flows.inspect import JobView, is_finished, latest_runs, view
@@ -95,9 +97,9 @@ class SubmitFlow:
             raise
         try:
             self.queue.send(messages)
-        except SendError:
+            self.journal.settle(page)
+        except (SendError, ClientError, BotoCoreError):
             return  # the job is stored and its page stays: the next tick's recovery sends what is missing
-        self.journal.settle(page)
 
     def _put(self, job: Job, instead_of: Job | None, ttl: datetime | None) -> None:
         if instead_of is None:

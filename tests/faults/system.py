@@ -183,7 +183,7 @@ class System(World):
         self.api = replace(self.api, submit=replace(self.api.submit, token=token))
         self.ticker = built.get("tick", self.ticker)
         executor = replace(built.get("execute", self.executor), pool=self.inline)
-        self.executor = replace(executor, workshop=replace(executor.workshop, targets=self))
+        self.executor = replace(executor, workshop=replace(executor.workshop, targets=self, problem=lambda _: None))
         self.auditor = replace(built.get("audit", self.auditor), pool=Inline(), token=token)
 
     # what is there
@@ -215,7 +215,7 @@ class System(World):
         except DuetimeError as error:
             self.note(Failed, process=process.name, error=repr(error), expected=True)
         except Exception as error:  # noqa: BLE001 - an AWS error that was injected, or a fault of the product
-            self.note(Failed, process=process.name, error=repr(error), expected="injected" in str(error))
+            self.note(Failed, process=process.name, error=repr(error), expected="injected" in str(error).lower())
         finally:
             self._here.process = outer
 
