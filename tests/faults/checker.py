@@ -108,9 +108,12 @@ def expected(history: History, late_s: float) -> list[Occurrence]:
     What a cancel caught, or could have caught, is not among them.
     """
     margin = timedelta(seconds=min(late_s, 900))
+    called = {event.occurrence for event in history.of(Called)}
     found: list[Occurrence] = []
     for life in lives(history):
         ends_at = min(history.ended_at, life.cancel_asked_at or history.ended_at)
+        if life.cancel_asked_at and life.job.period_s is None and (life.job.job_id, life.job.first) not in called:
+            continue  # a one-off that is cancelled is on record by that alone
         found += [(life.job.job_id, slot) for slot in life.job.slots(ends_at - margin)]
     return found
 

@@ -138,9 +138,11 @@ def test_what_is_skipped_with_a_reason_needs_no_run() -> None:
 
 def test_what_a_cancel_caught_needs_no_run_and_what_came_before_it_does() -> None:
     asked = CancelAsked(at=at(10), job_id="a")
-    history = [*right()[:4], asked, Cancelled(at=at(10), job_id="a"), Ended(at=END)]
+    submitted = Submitted(at=START, job_id="a", first=DUE)
+    history = [submitted, *right()[1:4], asked, Cancelled(at=at(10), job_id="a"), Ended(at=END)]
     assert check(History(history), PROMISE) == []
     history[4] = replace(asked, at=at(1000))
+    history[0] = replace(submitted, period_s=10_000)
     assert [one.invariant for one in check(History(history), PROMISE)] == ["I1", "I1"]
 
 
