@@ -3,9 +3,11 @@
 import os
 from pathlib import Path
 
+import boto3
 import pytest
+from moto import mock_aws
 
-from duetime.local.access import Access, create_access, open_access
+from duetime.local.access import ADMIN, CALLER, Access, create_access, open_access
 from duetime.local.environment import check_node, last_lines, run
 from duetime.local.errors import MissingToolError, SetUpError
 from duetime.local.places import project_root
@@ -44,43 +46,22 @@ def test_a_tool_that_fails_is_shown_with_its_last_words(tmp_path: Path) -> None:
     assert last_lines("1\n2\n3\n\n", 2) == "2\n3"
 
 
-class _Iam:
-    """The few calls of IAM that are made, as a fake: the real ones run in the deployed tests."""
-
-    class exceptions:  # noqa: N801 — boto3 names it so
-        class EntityAlreadyExistsException(Exception):  # noqa: N818
-            pass
-
-    def __init__(self) -> None:
-        self.keys: dict[str, list[str]] = {}
-
-    def create_user(self, UserName: str) -> None:  # noqa: N803
-        if UserName in self.keys:
-            raise self.exceptions.EntityAlreadyExistsException
-        self.keys[UserName] = []
-
-    def list_access_keys(self, UserName: str) -> dict[str, list[dict[str, str]]]:  # noqa: N803
-        return {"AccessKeyMetadata": [{"AccessKeyId": key} for key in self.keys[UserName]]}
-
-    def delete_access_key(self, UserName: str, AccessKeyId: str) -> None:  # noqa: N803
-        self.keys[UserName].remove(AccessKeyId)
-
-    def put_user_policy(self, **policy: str) -> None:
-        return
-
-    def create_access_key(self, UserName: str) -> dict[str, dict[str, str]]:  # noqa: N803
-        self.keys[UserName].append(f"{UserName}-{len(self.keys[UserName])}")
-        return {"AccessKey": {"AccessKeyId": self.keys[UserName][-1], "SecretAccessKey": "secret"}}
-
-
 def test_the_keys_are_kept_for_this_person_only_and_replaced_when_made_again(tmp_path: Path) -> None:
-    kept, iam = tmp_path / "credentials.json", _Iam()
+    kept = tmp_path / "credentials.json"
     assert open_access(kept) is None
-    made = create_access(iam, kept)
-    assert open_access(kept) == made
-    assert os.stat(kept).st_mode & 0o777 == 0o600
-    create_access(iam, kept)
-    assert [len(keys) for keys in iam.keys.values()] == [1, 1]
+    with mock_aws():
+        iam = boto3.client("iam")
+        made = create_access(iam, kept)
+        assert open_access(kept) == made
+        assert os.stat(kept).st_mode & 0o777 == 0o600
+        again = create_access(iam, kept)
+        users = [user["UserName"] for user in iam.list_users()["Users"]]
+        keys = [iam.list_access_keys(UserName=name)["AccessKeyMetadata"] for name in sorted(users)]
+    assert sorted(users) == [ADMIN, CALLER]
+    assert [[key["AccessKeyId"] for key in of_one] for of_one in keys] == [
+        [again.admin.access_key_id],
+        [again.caller.access_key_id],
+    ]
     kept.write_text('{"caller": 1}')
     assert open_access(kept) is None
     assert isinstance(made, Access)
