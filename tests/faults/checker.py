@@ -141,9 +141,22 @@ def _occurrences(history: History, promise: Promise) -> Found:
             yield "I1", f"{_name((job_id, slot))} never came to its end: {state.status}"
         elif (job_id, slot) not in called and not state.reason and promise.lost_attempts < 3 and not _crashes(history):
             yield "I1", f"{_name((job_id, slot))} is {state.status} without a call and without a reason"
-    due = {(life.job.job_id, slot) for life in lives(history) for slot in life.job.slots(history.ended_at)}
-    for occurrence in sorted(called - due):
-        yield "I1", f"{_name(occurrence)} ran and was never due"
+    yield from _never_due(history)
+
+
+def _never_due(history: History) -> Found:
+    """A call of what the job, as it then was, is not due for."""
+    asked: dict[str, Submitted] = {}
+    lives: dict[str, Submitted] = {}
+    for event in history.events:
+        if isinstance(event, Submitted):
+            asked[event.job_id] = event
+        elif isinstance(event, Stored) and event.job_id in asked:
+            lives[event.job_id] = asked[event.job_id]
+        elif isinstance(event, Called):
+            life = lives.get(event.job_id)
+            if life is None or event.scheduled_for not in life.slots(event.scheduled_for):
+                yield "I1", f"{_name(event.occurrence)} ran and was never due"
 
 
 def _windows(history: History, promise: Promise) -> Found:
@@ -260,6 +273,8 @@ def _numbers(history: History, promise: Promise) -> Found:
             yield "I7", f"{_name(occurrence)} had attempts {numbers}: one of them twice"
         if state.status is None or state.status == "skipped":
             continue
+        if numbers and max(numbers) > state.attempt:
+            yield "I7", f"{_name(occurrence)}: attempt {max(numbers)} is not on record, the last is {state.attempt}"
         if state.attempts_kept != min(state.attempt, 20):
             yield "I7", f"{_name(occurrence)} has {state.attempts_kept} attempts on record, the last is {state.attempt}"
         missing = sorted(set(range(1, state.attempt + 1)) - set(numbers))

@@ -79,8 +79,7 @@ def run(scenario: Scenario, points: tuple[Point, ...]) -> tuple[Tried, list[Step
     history, steps = told(scenario, points)
     name = f"{scenario.name} @ {', '.join(map(str, points))}"
     where = tuple(crash.step for crash in history.of(Crashed))
-    late_s = max((LATE_S.get(step, 0) for step in where), default=0)
-    promise = replace(scenario.promise, late_s=max(scenario.promise.late_s, late_s))
+    promise = replace(scenario.promise, late_s=scenario.promise.late_s + sum(LATE_S.get(step, 0) for step in where))
     return Tried(name, where, _latest_s(history), tuple(check(history, promise))), steps
 
 
@@ -101,13 +100,14 @@ def every_point(scenario: Scenario, stride: int = 1) -> Iterator[Tried]:
         yield run(scenario, (point,))[0]
 
 
-def every_pair(scenario: Scenario, stride: int = 1) -> Iterator[Tried]:
+def every_pair(scenario: Scenario, stride: int = 1, part: tuple[int, int] = (0, 1)) -> Iterator[Tried]:
     """All pairs of crash points: the second is one of the steps that the story takes after the first crash.
 
-    With `stride`, each so many-th first, and of these each so many-th second.
+    With `stride`, each so many-th first, and of these each so many-th second. `part` (k, n): of all
+    firsts, only each n-th from the k-th on.
     """
     _, steps = run(scenario, ())
-    for first in list(points_of(steps))[::stride]:
+    for first in list(points_of(steps))[::stride][part[0] :: part[1]]:
         _, later = run(scenario, (first,))
         for second in list(points_of(later, first.number))[::stride]:
             yield run(scenario, (first, second))[0]

@@ -155,3 +155,27 @@ def audit(system: System) -> None:
     system.pass_s(1100, ticks=False)
     system.audit_now()
     system.pass_s(60)
+
+
+@scenario("one-off, just beyond the horizon", late_s=150)
+def one_off_beyond(system: System) -> None:
+    system.submit_job("edge", in_s=305)
+    system.pass_s(320)
+
+
+@scenario("two submits of one id, and the page of the refused one is left", late_s=150)
+def refused_submit(system: System) -> None:
+    system.submit_job("same", in_s=280)
+    system.crash_before("submit: DeleteItem claim")
+    system.submit_job("same", in_s=200)
+    system.pass_s(300)
+
+
+@scenario("a cancelled job's message, and the id again", late_s=150)
+def void_message(system: System) -> None:
+    """The old job's messages are in the queue when the new one is there."""
+    system.submit_job("again", every_s=50)
+    system.pass_s(10)
+    system.cancel_job("again")
+    system.submit_job("again", in_s=220)
+    system.pass_s(250)

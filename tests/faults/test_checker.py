@@ -109,6 +109,7 @@ PLANTED: dict[str, tuple[str, str, Plant]] = {
     "an attempt is counted and not made": ("I7", "called no handler", drop(5, 6)),
     "an attempt number twice": ("I7", "twice", change(9, attempt=1)),
     "one attempt too many": ("I7", "are allowed", change(0, max_attempts=1)),
+    "a later attempt is overwritten": ("I7", "attempt 2 is not on record", change(11, attempt=1, attempts_kept=1)),
     "an attempt is not on record": ("I7", "on record", change(11, attempts_kept=1)),
     "finished and in the index": ("I8", "in the index", change(12, indexed=(("a", "cancelled", DUE),))),
     "overdue at the end": ("I8", "in the index at the end", change(12, indexed=(("a", "scheduled", DUE),))),

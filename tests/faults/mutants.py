@@ -1,0 +1,221 @@
+"""`python -m tests.faults.mutants`: each safeguard is deleted in a copy of the tree, and the fault tests must fail.
+
+A mutant is a text of one file and what stands in its place; the text must be there once, so that no mutant is empty.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+COPIED = ("shared", "functions", "handlers", "tests", "pyproject.toml")
+LIMIT_S = 300
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """`old` becomes `new` in `file`; `killed_by` are the tests that must see it."""
+
+    safeguard: str
+    file: str
+    old: str
+    new: str
+    killed_by: tuple[str, ...]
+
+    def apply(self, tree: Path) -> None:
+        """Raises ValueError when `old` is not there exactly once: then the list must follow the code."""
+        path = tree / self.file
+        text = path.read_text()
+        if text.count(self.old) != 1:
+            raise ValueError(f"{self.safeguard}: {self.old!r} is in {self.file} {text.count(self.old)} times, not once")
+        path.write_text(text.replace(self.old, self.new))
+
+
+CRASHES, WOVEN = "tests/faults/test_crashes.py", "tests/faults/test_interleavings.py"
+ANSWERS, OUTAGES = "tests/faults/test_answers.py", "tests/faults/test_outages.py"
+SAFEGUARDS = "tests/faults/test_safeguards.py"
+CLAIMS, SUBMIT, TICK = "shared/flows/claims.py", "shared/flows/submit.py", "shared/flows/tick.py"
+ATTEMPT, EXECUTE, RECOVER = "shared/flows/attempt.py", "shared/flows/execute.py", "shared/flows/recover.py"
+CONTROL, AUDIT = "shared/flows/control.py", "shared/flows/audit.py"
+RUNS, JOBS = "shared/store/runs.py", "shared/store/jobs.py"
+
+MUTANTS = (
+    Mutant("a tick's journal page", CLAIMS, "        self.journal.write(written)\n", "", (CRASHES,)),
+    Mutant("a submit's journal page", SUBMIT, "        self.journal.write(page)\n", "", (CRASHES,)),
+    Mutant(
+        "settle only after the sends",
+        CLAIMS,
+        "        self.queue.send(sends)\n        self.journal.settle(written)\n",
+        "        self.journal.settle(written)\n        self.queue.send(sends)\n",
+        (CRASHES,),
+    ),
+    Mutant(
+        "recovery sends before it removes",
+        RECOVER,
+        "            self.queue.send(again)\n            self.journal.settle(page)\n",
+        "            self.journal.settle(page)\n            self.queue.send(again)\n",
+        (CRASHES,),
+    ),
+    Mutant(
+        "recovery only of what was claimed",
+        RECOVER,
+        "    return is_slot(job.spec.schedule, job.job_id, message.scheduled_for)",
+        "    return True",
+        (CRASHES,),
+    ),
+    Mutant("the recovery of the journal", TICK, "self.recovery.run(", "0 * len(repr(self)) if self else (", (CRASHES,)),
+    Mutant("the look-back", TICK, "LOOK_BACK = timedelta(minutes=10)", "LOOK_BACK = timedelta(0)", (ANSWERS,)),
+    Mutant("the fence", JOBS, """ + ' AND "fence"<=?'""", """ + ' AND "fence"<>?'""", (SAFEGUARDS,)),
+    Mutant(
+        "the revision of a claim",
+        JOBS,
+        '            "revision": number(due.revision),\n        }\n        statement',
+        "        }\n        statement",
+        (SAFEGUARDS,),
+    ),
+    Mutant(
+        "the due time of a claim",
+        JOBS,
+        '            keys.DUE_AT: text(sort_text(due.due_at)),\n            "revision"',
+        '            "revision"',
+        (WOVEN, CRASHES),
+    ),
+    Mutant(
+        "the status of a claim",
+        JOBS,
+        '            "status": text(JobStatus.SCHEDULED),\n            keys.DUE_AT',
+        "            keys.DUE_AT",
+        (SAFEGUARDS,),
+    ),
+    Mutant(
+        "the start condition",
+        RUNS,
+        '_MAY_START = f"',
+        '_MAY_START = f"attribute_exists(#pk) OR #retry_at <> :now OR #lease_expires_at <> :failed OR ',
+        (WOVEN, ANSWERS),
+    ),
+    Mutant(
+        "the end of a lease, never",
+        RUNS,
+        '_LEASE_OVER = "#status = :running AND #lease_expires_at < :now"',
+        '_LEASE_OVER = "#status = :running AND #lease_expires_at < :running AND #lease_expires_at > :now"',
+        (CRASHES,),
+    ),
+    Mutant(
+        "the end of a lease, at once",
+        RUNS,
+        '_LEASE_OVER = "#status = :running AND #lease_expires_at < :now"',
+        '_LEASE_OVER = "#status = :running AND #lease_expires_at <> :now"',
+        (WOVEN,),
+    ),
+    Mutant(
+        "the number of a finished attempt",
+        RUNS,
+        '_MINE = "#status = :running AND #attempt = :attempt"',
+        '_MINE = "#status = :running AND #attempt >= :attempt"',
+        (WOVEN,),
+    ),
+    Mutant(
+        "a lease before the call",
+        ATTEMPT,
+        "        self._hold(run, now, self.may_take_until)\n",
+        "",
+        (WOVEN,),
+    ),
+    Mutant(
+        "the job's status and revision at the start",
+        ATTEMPT,
+        "        if job.status is not JobStatus.SCHEDULED or job.revision != self.message.revision:\n",
+        "        if job is None:\n",
+        (CRASHES, WOVEN),
+    ),
+    Mutant(
+        "the job's revision at the start",
+        ATTEMPT,
+        "        if job.status is not JobStatus.SCHEDULED or job.revision != self.message.revision:\n",
+        "        if job.status is not JobStatus.SCHEDULED:\n",
+        (CRASHES,),
+    ),
+    Mutant(
+        "the count of attempts that crashed",
+        ATTEMPT,
+        "        if run.attempt > job.spec.retry.max_attempts:\n",
+        "        if run.attempt > 99:\n",
+        (CRASHES,),
+    ),
+    Mutant(
+        "the runs that a cancel marks",
+        CONTROL,
+        "        found = self.runs.open(job_id, OPEN_RUN_PAGES)\n",
+        "        found: list[Run] = []\n",
+        (WOVEN,),
+    ),
+    Mutant(
+        "never early",
+        EXECUTE,
+        "            if wait_s > 0:",
+        "            if wait_s > 5:",
+        (ANSWERS,),
+    ),
+    Mutant(
+        "a message is hidden for one lease only",
+        EXECUTE,
+        "*((received.receipt, message.lease_s) for received, message in due)",
+        "*((received.receipt, 720) for received, message in due)",
+        (CRASHES,),
+    ),
+    Mutant("refused entries are sent again", "shared/queue.py", "SEND_TRIES = 4", "SEND_TRIES = 0", (ANSWERS,)),
+    Mutant(
+        "the audit's unstarted runs",
+        AUDIT,
+        "            + self._send_unstarted([job for _, job in jobs], now)\n",
+        "",
+        (OUTAGES,),
+    ),
+    Mutant(
+        "the audit's overdue jobs",
+        AUDIT,
+        "            + self._claim_overdue([item for item, job in jobs if is_overdue(job, now)], epochs, now)\n",
+        "",
+        (OUTAGES,),
+    ),
+)
+
+
+def is_killed(mutant: Mutant) -> tuple[bool, str]:
+    """Whether the tests that must see it fail in a copy of the tree, and the last line that they print."""
+    with tempfile.TemporaryDirectory(prefix="duetime-mutant-") as directory:
+        tree = Path(directory)
+        for name in COPIED:
+            source = ROOT / name
+            if source.is_dir():
+                shutil.copytree(source, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, tree / name)
+        mutant.apply(tree)
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *mutant.killed_by]
+        done = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))] or ["all pass"]
+    return done.returncode == 1 and lines[0].startswith("FAILED"), lines[0]
+
+
+def main(names: list[str]) -> int:
+    """Try all mutants, or those whose safeguard holds one of `names`; how many survive."""
+    chosen = [mutant for mutant in MUTANTS if not names or any(name in mutant.safeguard for name in names)]
+    survivors = 0
+    for mutant in chosen:
+        began = time.monotonic()
+        killed, line = is_killed(mutant)
+        survivors += not killed
+        seconds = time.monotonic() - began
+        print(f"{'killed  ' if killed else 'SURVIVES'} {seconds:4.0f} s  {mutant.safeguard}: {line[:150]}", flush=True)
+    print(f"mutants: {len(chosen)}, survivors: {survivors}")
+    return survivors
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main(sys.argv[1:]) else 0)
