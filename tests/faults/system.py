@@ -492,8 +492,11 @@ def _name_of(call: Call) -> str:
 
 
 def _status_set(params: dict[str, Any]) -> str:
-    values = params["ExpressionAttributeValues"]
+    """What a write makes of a run: its new status, or `start`, `renew`, `cancel requested`."""
     if "#cancel_requested =" in params["UpdateExpression"]:
         return "cancel requested"
-    name = ":opened" if ":opened" in values else ":status"
-    return "start" if name == ":opened" else values.get(name, values.get(":cancelled", {"S": "renew"}))["S"]
+    values = params["ExpressionAttributeValues"]
+    if ":opened" in values:
+        return "start"
+    status = values.get(":status", values.get(":over", values.get(":cancelled", {})))
+    return str(status.get("S", "renew"))
