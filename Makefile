@@ -60,3 +60,11 @@ test: check $(NODE_READY) ## everything that CI runs
 
 clean: ## remove what can be made again; the local Duetime's jobs too
 	rm -rf $(VENV) node_modules build cdk.out .duetime .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+.PHONY: faults faults-mutants
+
+faults: $(READY) ## try every crash point, interleaving, fault and outage, and count
+	@$(BIN)/python -m tests.faults $(FAULT)
+
+faults-mutants: $(READY) ## delete each safeguard in a copy: the fault tests must fail
+	@$(BIN)/python -m tests.faults.mutants
