@@ -19,6 +19,7 @@ Path = tuple[str | int, ...]
 
 MAX_DEPTH = 100
 MAX_DIGITS = 4300  # Python refuses to read longer whole numbers
+_RANGE = "must be a number within ±1.797e308"
 MAX_REPORTED = 20  # faults listed at most
 
 Json = None | bool | int | Decimal | str | list["Json"] | dict[str, "Json"]
@@ -148,14 +149,10 @@ def _number(text: str) -> Decimal | _Refused:
         return _Refused(f"must have at most {MAX_DIGITS:,} digits")
     try:
         number = _Number(text)
-    except InvalidOperation:  # an exponent beyond even decimal's
-        return _Refused(f"must be a number within ±1.8e308, not {show(text)[1:-1]}")
+    except InvalidOperation:
+        return _Refused(f"must have an exponent of fewer digits than {show(text)[1:-1]}")
     number.text = text
-    return (
-        number
-        if isfinite(Decimal.__float__(number))
-        else _Refused(f"must be a number within ±1.8e308, not {text[:40]}")
-    )
+    return number if isfinite(Decimal.__float__(number)) else _Refused(f"{_RANGE}, not {text[:40]}")
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
