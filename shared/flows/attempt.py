@@ -204,13 +204,14 @@ class AttemptFlow:
     def _withdraw(self, void: VoidStartError) -> None:
         """Take the start back: forget it if the occurrence may come again, else record why it never ran (I1)."""
         run, runs, now = self._running(), self.workshop.runs, self.workshop.clock.now()
+        job, comes_again = void.job, void.reason != EXPIRED and _comes_again(void.job, run.scheduled_for)
         try:
-            if run.attempt > 1 and _comes_again(void.job, run.scheduled_for):
-                runs.fail(run, earlier_closed(run), now, now)  # its own message goes on with it
+            if run.attempt > 1 and job is not None and comes_again:
+                runs.hand_over(run, earlier_closed(run), job.revision, now)  # its own message goes on with it
             elif run.attempt > 1:
                 runs.cancel(run, earlier_closed(run), void.reason, now)
-            elif void.reason != EXPIRED and _may_come_again(void.job, run.scheduled_for):
-                runs.forget_start(run)
+            elif void.reason != EXPIRED and _may_come_again(job, run.scheduled_for):
+                runs.forget_start(run, anyway=comes_again)
             else:
                 runs.skip_started(run, void.reason, now)
         except CancelRequestedError:
@@ -278,8 +279,11 @@ def _void_reason(job: Job) -> str:
 
 
 def _may_come_again(job: Job | None, scheduled_for: datetime) -> bool:
-    """Whether the job's present schedule may still bring this occurrence: it counts from the last change of when."""
-    return job is None or job.changed_at < scheduled_for or job.spec.schedule.run_at == scheduled_for
+    """Whether the job may still bring this occurrence: its schedule counts from the last change of when."""
+    if job is None or job.changed_at < scheduled_for:
+        return True
+    # submitted anew for the very time that the message of the job before it was for
+    return job.status is JobStatus.SCHEDULED and job.spec.schedule.run_at == scheduled_for
 
 
 def _comes_again(job: Job | None, scheduled_for: datetime) -> bool:

@@ -30,7 +30,7 @@ class ControlFlow:
         job = self._cancelled(job_id, now)
         # Only after the job is written are its runs read: an executor writes its run first and then reads the job,
         # so one of the two always sees the other.
-        running = self._mark_open_runs(job_id, now)
+        running = self._mark_open_runs(job, now)
         shown = view(job, self.inspect.latest_runs(job), now)
         return replace(shown, running=tuple(running))
 
@@ -49,6 +49,6 @@ class ControlFlow:
                 continue
         raise ConflictError(f"job {job_id!r} keeps being changed by others; try again")
 
-    def _mark_open_runs(self, job_id: str, now: datetime) -> list[Run]:
-        found = self.runs.open(job_id, OPEN_RUN_PAGES)
-        return [run for run in found if self.runs.request_cancel(run, now) is RunStatus.RUNNING]
+    def _mark_open_runs(self, job: Job, now: datetime) -> list[Run]:
+        found = self.runs.open(job.job_id, OPEN_RUN_PAGES)
+        return [run for run in found if self.runs.request_cancel(run, job.revision, now) is RunStatus.RUNNING]

@@ -1,6 +1,7 @@
 """Submit: a checked job into the store, and into the queue if it is due within the horizon. It never runs a job."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -63,9 +64,24 @@ class SubmitFlow:
             )
         later = replace(job, revision=there.revision + 1, version=there.version + 1)
         try:
-            return self._store(later, there, now)
+            stored = self._store(later, there, now)
         except (JobExistsError, JobChangedError):
             raise ConflictError(f"job {job.job_id!r} was submitted by somebody else at this moment") from None
+        if self._began_before(later):
+            self._take_back(later, now)
+            raise ConflictError(f"a run of job {job.job_id!r} as it was before is just ending; try again")
+        return stored
+
+    def _began_before(self, job: Job) -> bool:
+        """Whether a run of the old job has taken the new one's first occurrence."""
+        #   submit:   no run there? ────────────────────── write ── look again     an executor that reads the job after
+        #   execute:                 start ── read job (old)                       the write leaves it to the new one
+        run = self.runs.get(job.job_id, job.due_at) if job.due_at else None
+        return run is not None and run.revision < job.revision
+
+    def _take_back(self, job: Job, now: datetime) -> None:
+        with suppress(JobChangedError):  # somebody else has cancelled it
+            self.jobs.cancel(job, now)
 
     def _store(self, job: Job, instead_of: Job | None, now: datetime) -> JobView:
         due = due_now(job)

@@ -164,12 +164,20 @@ def run_of(item: Item) -> Run:
         attempts=attempts,
         lease_expires_at=_moment_of(item, "lease_expires_at"),
         retry_at=_moment_of(item, "retry_at"),
-        cancel_requested="cancel_requested" in item,
+        cancel_requested=_is_marked(item),
         reason=_text_of(item, "reason"),
         result=_text_of(item, "result"),
         missed=int(item["missed"]["N"]) if "missed" in item else None,
         missed_until=_moment_of(item, "missed_until"),
     )
+
+
+def _is_marked(item: Item) -> bool:
+    """Whether a cancel is asked for: by a job of a later revision than the run's, and not of one before it."""
+    mark = item.get("cancel_requested")
+    if mark is None:
+        return False
+    return "N" not in mark or int(mark["N"]) > int(item["revision"]["N"])  # release 0.1.0 wrote true, for any revision
 
 
 def span_of(item: Item) -> tuple[datetime, datetime]:

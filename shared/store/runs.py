@@ -23,7 +23,8 @@ _WAITED = "#status = :failed AND #retry_at <= :now"
 _LEASE_OVER = "#status = :running AND #lease_expires_at < :now"
 _NOT_NEWER = "#revision <= :revision"
 _MINE = "#status = :running AND #attempt = :attempt AND #attempts[{last}].#worker = :worker"
-_NOT_CANCELLED = "attribute_not_exists(#cancel_requested)"
+_NOT_CANCELLED = "(attribute_not_exists(#cancel_requested) OR #cancel_requested < #revision)"
+_OLDER = "#revision < :later"
 
 # Two executors get the same message, or a message twice:
 #
@@ -120,6 +121,14 @@ class Runs:
         retry = {":retry_at": text(sort_text(retry_at))}
         self._finish(run, Event.FAIL, attempts, now, values=retry, also=_NOT_CANCELLED)
 
+    def hand_over(self, run: Run, attempts: tuple[Attempt, ...], revision: int, now: datetime) -> None:
+        """The start was void, and the job's `revision` brings the run's next attempt. Raises LeaseLostError.
+
+        A cancel of an older revision does not hold for it.
+        """
+        values = {":retry_at": text(sort_text(now)), ":revision": number(revision)}
+        self._finish(run, Event.FAIL, attempts, now, values=values)
+
     def exhaust(self, run: Run, attempts: tuple[Attempt, ...], now: datetime) -> None:
         """The last attempt failed and the dead-letter queue has it. Raises LeaseLostError, CancelRequestedError."""
         self._finish(run, Event.EXHAUST, attempts, now, values={}, also=_NOT_CANCELLED)
@@ -132,14 +141,15 @@ class Runs:
         """The start was void and never comes again: the run is recorded as skipped, without an attempt."""
         self._finish(run, Event.SKIP, (), now, values={":reason": text(reason)}, also=_NOT_CANCELLED)
 
-    def forget_start(self, run: Run) -> None:
+    def forget_start(self, run: Run, *, anyway: bool = False) -> None:
         """The start was void and may come again under another revision: as if it had never been.
 
+        `anyway`: also when a cancel was asked for, since a later job brings the occurrence.
         Raises LeaseLostError, CancelRequestedError.
         """
         mine, values = _mine(run)
         try:
-            self.table.delete(self._key(run), f"{mine} AND {_NOT_CANCELLED}", values)
+            self.table.delete(self._key(run), mine if anyway else f"{mine} AND {_NOT_CANCELLED}", values)
         except ConditionFailedError as failed:
             raise self._not_mine(run, failed.item) from None
 
@@ -161,22 +171,27 @@ class Runs:
         except ConditionFailedError:
             return
 
-    def request_cancel(self, run: Run, now: datetime) -> RunStatus:
-        """Mark an open run for a cancelled job: waiting → cancelled; running → its attempt is the last.
+    def request_cancel(self, run: Run, revision: int, now: datetime) -> RunStatus:
+        """Mark an open run for a job cancelled with `revision`: waiting → cancelled; running → its attempt is the last.
 
-        Returns what the run was found to be.
+        Returns what the run was found to be; `enqueued` if it is not that job's.
         """
         #   cancel:  job → cancelled ── read runs ── mark              an executor that starts after the job was
         #   execute:        start ── read job (sees cancelled)         written sees it; one that started before is
         #                                                              seen here and marked
+        #
+        #   cancel:   job → cancelled (2) ──────────────────────── mark: _OLDER fails, and the mark means nothing to
+        #   submit:                       the same id (3)                a run that started under a later revision
+        #   execute:                                      start (3)
         if run.status is RunStatus.FAILED:
             try:
                 self.table.update(
                     self._key(run),
                     "SET #status = :cancelled, #reason = :reason, #ttl = :ttl REMOVE #retry_at",
-                    "#status = :failed",
+                    f"#status = :failed AND {_OLDER}",
                     {
                         ":cancelled": text(lifecycle.after(RunStatus.FAILED, Event.CANCEL)),
+                        ":later": number(revision),
                         ":reason": text("cancelled"),
                         ":failed": text(RunStatus.FAILED),
                         ":ttl": self._ttl(now),
@@ -187,16 +202,19 @@ class Runs:
                 if changed.item is None:
                     return RunStatus.ENQUEUED
                 run = run_of(changed.item)
+        if run.revision >= revision:
+            return RunStatus.ENQUEUED
         if run.status is RunStatus.RUNNING:
             try:
                 self.table.update(
                     self._key(run),
-                    "SET #cancel_requested = :yes",
-                    "#status = :running",
-                    {":yes": {"BOOL": True}, ":running": text(RunStatus.RUNNING)},
+                    "SET #cancel_requested = :later",
+                    f"#status = :running AND {_OLDER}",
+                    {":later": number(revision), ":running": text(RunStatus.RUNNING)},
                 )
             except ConditionFailedError as changed:
-                return run_of(changed.item).status if changed.item else RunStatus.ENQUEUED
+                there = run_of(changed.item) if changed.item else None
+                return there.status if there and there.revision < revision else RunStatus.ENQUEUED
         return run.status
 
     def get(self, job_id: str, scheduled_for: datetime) -> Run | None:
