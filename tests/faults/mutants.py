@@ -88,7 +88,7 @@ MUTANTS = (
         JOBS,
         '            keys.DUE_AT: text(sort_text(due.due_at)),\n            "revision"',
         '            "revision"',
-        (WOVEN, CRASHES),
+        (SAFEGUARDS,),
     ),
     Mutant(
         "the status of a claim",

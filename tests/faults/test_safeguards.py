@@ -52,3 +52,15 @@ def test_a_claim_of_a_paused_job_is_lost() -> None:
         assert item is not None
         system.table.set(("job#a", "job"), {**item, "status": {"S": "paused"}})
         assert _claim(system, 1) is ClaimOutcome.LOST
+
+
+def test_a_claim_of_a_due_time_that_is_past_is_lost() -> None:
+    """Another tick of the same epoch has claimed it since the index was read; the claim would set it back."""
+    with deployed() as system:
+        system.submit_job("a", every_s=310)
+        item = system.table.get(("job#a", "job"))
+        assert item is not None
+        later = {"S": (system.clock.now() + timedelta(seconds=620)).isoformat()[:19]}
+        system.table.index_lag_s = 60  # the index still shows it as it was
+        system.table.set(("job#a", "job"), {**item, "due_at": later})
+        assert _claim(system, 1) is ClaimOutcome.LOST
