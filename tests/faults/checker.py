@@ -235,15 +235,23 @@ def _terminal(history: History, promise: Promise) -> Found:
 
 
 def _after_cancel(history: History, promise: Promise) -> Found:
+    """I5: what goes on when cancel answers is named in the answer, and nothing else is called from then on."""
     running: dict[str, tuple[tuple[datetime, int], ...]] = {}
+    live: dict[Occurrence, Called] = {}
     for event in history.events:
         if isinstance(event, Cancelled):
-            running.setdefault(event.job_id, event.running)
+            allowed = running.setdefault(event.job_id, event.running)
+            for call in live.values():
+                if call.job_id == event.job_id and (call.scheduled_for, call.attempt) not in allowed:
+                    yield "I5", f"{_call(call)} was going on when cancel answered, and the answer does not say so"
         elif isinstance(event, Stored):
             running.pop(event.job_id, None)
+        elif isinstance(event, Returned) or (isinstance(event, RunSeen) and event.status != "running"):
+            live.pop(event.occurrence, None)
         elif isinstance(event, Called):
-            allowed = running.get(event.job_id)
-            if allowed is not None and (event.scheduled_for, event.attempt) not in allowed:
+            live[event.occurrence] = event
+            named = running.get(event.job_id)
+            if named is not None and (event.scheduled_for, event.attempt) not in named:
                 yield "I5", f"{_call(event)} was called after cancel had answered"
 
 

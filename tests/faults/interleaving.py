@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from tests.faults.checker import Promise, Violation, check
 from tests.faults.history import History
-from tests.faults.system import Hook, Step, System, deployed
+from tests.faults.system import CALL, Hook, Step, System, deployed
 
 Actor = Callable[[], object]
 Setting = Callable[[System], tuple[Actor, Actor]]
@@ -64,7 +64,8 @@ class Turns(Hook):
     """Hands the turn from actor to actor. `unused`: preemptions of which the actor had already come to its end."""
 
     schedule: Schedule
-    slept: Callable[[], None]
+    slept: Callable[[float], object]
+    asleep_s: float
     made: list[str] = field(default_factory=list)
     unused: int = 0
 
@@ -90,6 +91,9 @@ class Turns(Hook):
         name = getattr(self._here, "name", None)
         if name is None:  # the story before and after the two
             return
+        if step.name == CALL and self.asleep_s:
+            # Nothing can hold back a process that falls asleep between its last look at the lease and the call.
+            return
         if self._left == 0:
             self._hand_over()
             self._wait(name)
@@ -112,7 +116,7 @@ class Turns(Hook):
         """To the next turn's actor, if there is one that has not come to its end."""
         while len(self._turns) > 1:
             if len(self._turns) == len(self.schedule.turns()):
-                self.slept()
+                self.slept(self.asleep_s)
             del self._turns[0]
             name, self._left = self._turns[0]
             if name not in self._ended:
@@ -138,7 +142,7 @@ def told(pair: Pair, schedule: Schedule) -> tuple[History, Turns]:
     """The history of this schedule."""
     with deployed() as system:
         actors = dict(zip("AB", pair.setting(system), strict=True))
-        turns = Turns(schedule, lambda: system.clock.advance(pair.asleep_s) if pair.asleep_s else None)
+        turns = Turns(schedule, system.clock.advance, pair.asleep_s)
         system.hook = turns
         turns.run(actors)
         system.hook = Hook()

@@ -1,7 +1,7 @@
 """One deployment in memory whose every step can be counted, stopped or broken, and which records its history.
 
 A process is one invocation: of the tick, the executor, the audit or the API. A step is an AWS call of a process, the
-end of a handler, or the acknowledgement of a batch. Pools run at one worker, so a process is one thread.
+call of a handler, its end, or the acknowledgement of a batch. Pools run at one worker, so a process is one thread.
 """
 
 import json
@@ -51,7 +51,7 @@ from tests.support.memory_sqs import MemoryQueue
 from tests.support.world import World
 
 READS = ("GetItem", "BatchGetItem", "Query", "Scan")
-HANDLER, ACKNOWLEDGE = "handler", "acknowledge"
+CALL, HANDLER, ACKNOWLEDGE = "call", "handler", "acknowledge"
 DELIVERIES = 50  # of one moment; more would be a message that comes back at once for ever
 
 
@@ -70,7 +70,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Step:
-    """Step `number` of the story, from 1. `call` is None for the end of a handler and for an acknowledgement."""
+    """Step `number` of the story, from 1. `call` is None where it is no AWS call."""
 
     number: int
     process: Process
@@ -79,7 +79,7 @@ class Step:
 
     @property
     def has_effect(self) -> bool:
-        return self.call is None or self.call.operation not in READS
+        return self.name != CALL and (self.call is None or self.call.operation not in READS)
 
     def __str__(self) -> str:
         return f"{self.process.kind}: {self.name}"
@@ -324,6 +324,7 @@ class System(World):
 
     def call(self, call: HandlerCall, stop: threading.Event) -> Result:  # type: ignore[override]
         """The handler: it is the target of this system's executors."""
+        self._own_step(CALL)
         now = self.executor.workshop.clock.now()
         about: dict[str, Any] = {"job_id": call.job_id, "scheduled_for": call.scheduled_for, "attempt": call.attempt}
         self.history.add(Called(at=now, is_current=self._is_current(call, now), **about))

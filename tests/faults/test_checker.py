@@ -99,6 +99,11 @@ PLANTED: dict[str, tuple[str, str, Plant]] = {
     ),
     "a terminal record is gone": ("I4", "became nothing", put(12, RunSeen(at=at(14), status=None, **RUN))),
     "a call after cancel": ("I5", "after cancel had answered", put(8, Cancelled(at=at(3), job_id="a"))),
+    "a cancel that does not name what goes on": (
+        "I5",
+        "does not say so",
+        put(6, Cancelled(at=at(1), job_id="a")),
+    ),
     "another attempt after a cancel that named one": (
         "I5",
         "after cancel had answered",
