@@ -133,7 +133,10 @@ def through(
         if call.answer is not None:
             break
     else:
-        call.answer = run(call.params)
+        try:
+            call.answer = run(call.params)
+        except ClientError as refused:
+            call.answer = dict(refused.response)
     metadata = call.answer.setdefault("ResponseMetadata", {"HTTPStatusCode": 200, "RetryAttempts": 0})
     call.status = metadata["HTTPStatusCode"]
     for observer in reversed(observers):
