@@ -4,6 +4,7 @@ In the manner of Jepsen's test of Chronos: each occurrence that was due must be 
 window; what is left over on either side is a violation.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -142,6 +143,11 @@ def _occurrences(history: History, promise: Promise) -> Found:
         elif (job_id, slot) not in called and not state.reason and promise.lost_attempts < 3 and not _crashes(history):
             yield "I1", f"{_name((job_id, slot))} is {state.status} without a call and without a reason"
     yield from _never_due(history)
+    for life in lives(history):
+        for slot in life.job.slots(history.ended_at):
+            state = states.get((life.job.job_id, slot))
+            if state is not None and state.status == "cancelled" and life.cancel_asked_at is None:
+                yield "I1", f"{_name((life.job.job_id, slot))} is cancelled, and nobody asked for that"
 
 
 def _never_due(history: History) -> Found:
@@ -238,13 +244,20 @@ def _after_cancel(history: History, promise: Promise) -> Found:
     """I5: what goes on when cancel answers is named in the answer, and nothing else is called from then on."""
     running: dict[str, tuple[tuple[datetime, int], ...]] = {}
     live: dict[Occurrence, Called] = {}
+    lives: Counter[str] = Counter()
+    asked: dict[str, int] = {}
     for event in history.events:
-        if isinstance(event, Cancelled):
+        if isinstance(event, CancelAsked):
+            asked[event.job_id] = lives[event.job_id]
+        elif isinstance(event, Cancelled):
+            if asked.get(event.job_id, lives[event.job_id]) != lives[event.job_id]:
+                continue  # the id has a new job since
             allowed = running.setdefault(event.job_id, event.running)
             for call in live.values():
                 if call.job_id == event.job_id and (call.scheduled_for, call.attempt) not in allowed:
                     yield "I5", f"{_call(call)} was going on when cancel answered, and the answer does not say so"
         elif isinstance(event, Stored):
+            lives[event.job_id] += 1
             running.pop(event.job_id, None)
         elif isinstance(event, Returned) or (isinstance(event, RunSeen) and event.status != "running"):
             live.pop(event.occurrence, None)

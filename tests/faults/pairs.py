@@ -210,3 +210,34 @@ def execute_submit(system: System) -> tuple[Actor, Actor]:
     batch = system.receive()
     system.cancel_job("a")
     return lambda: system.execute_batch(batch), lambda: system.submit_job("a", in_s=60)
+
+
+@pair("cancel/submit of the id again and its run", late_s=800)
+def cancel_submit(system: System) -> tuple[Actor, Actor]:
+    """A slow cancel must not end a run of the job that takes the id next."""
+    system.handler = lambda call: failure() if call.attempt == 1 else SUCCEED
+    system.submit_job("a", in_s=100)
+    system.clock.advance(1)
+
+    def again() -> None:
+        system.submit_job("a", in_s=0)
+        system.execute_batch(system.receive())
+
+    return lambda: system.cancel_job("a"), again
+
+
+@pair("execute of a void message/execute of the new job's", late_s=800)
+def execute_void(system: System) -> tuple[Actor, Actor]:
+    """The same occurrence under two revisions."""
+    system.submit_job("a", in_s=40)
+    system.clock.advance(1)
+    system.cancel_job("a")
+    system.submit_job("a", in_s=39)
+    system.pass_s(40, deliveries=False)
+    one, other = ([message] for message in system.receive())
+    return lambda: system.execute_batch(one), lambda: system.execute_batch(other)
+
+
+@pair("execute of a void message/zombie execute of the new job's", late_s=800, asleep_s=LEASE_LOST_S)
+def execute_void_zombie(system: System) -> tuple[Actor, Actor]:
+    return execute_void(system)

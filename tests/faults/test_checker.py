@@ -87,6 +87,7 @@ PLANTED: dict[str, tuple[str, str, Plant]] = {
     ),
     "a run far too late": ("I1", "no run of a is left", change(5, at=at(31))),
     "two occurrences and one run": ("I1", "no run of a is left", change(0, period_s=100.0, count=2)),
+    "cancelled and nobody asked": ("I1", "nobody asked", change(11, status="cancelled", reason="cancelled")),
     "ended without a call or a reason": ("I1", "without a call", drop(5, 6, 9, 10)),
     "two attempts at once": ("I2", "overlaps", lambda h: drop(6)(change(9, at=at(12))(h))),
     "an attempt after success": ("I2", "although the run was succeeded", put(12, Called(at=at(14), attempt=3, **RUN))),
