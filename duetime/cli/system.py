@@ -22,10 +22,10 @@ from duetime.cli.jobs import AsJson, complain, err, out
 from duetime.local.environment import last_lines
 from duetime.local.errors import EmulatorError, LocalError, StateInUseError
 from duetime.local.places import StateDir, project_root
-from duetime.local.stack import DEFAULT_PORT, LocalStack, is_held, read_status
+from duetime.local.stack import DEFAULT_PORT, LocalStack, is_held, is_running, read_status
 
 DETACHED_START_S = 600
-STOP_S = 60
+STOP_S = 25  # the local AWS is killed when its end takes 15 s
 
 StateOption = Annotated[
     Path | None,
@@ -83,7 +83,7 @@ def _end(state: StateDir) -> None:
     os.kill(pid, signal.SIGTERM)
     with err.status("ending; the state is being saved"):
         deadline = time.monotonic() + STOP_S
-        while is_held(state):
+        while is_held(state) or is_running(pid):
             if time.monotonic() > deadline:
                 raise LocalError(f"process {pid} has not ended within {STOP_S} s")
             time.sleep(0.1)

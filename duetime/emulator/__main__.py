@@ -15,6 +15,7 @@ import socket
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,7 +23,6 @@ from typing import Any
 HOST = "127.0.0.1"
 EXIT_IN_USE = 3  # the state directory or the port belongs to another process
 PREDECESSOR_S = 20  # an emulator whose parent was killed may still be saving its state
-GRACE_S = 1.0  # how long open connections may finish at the end
 
 
 def _own_modules() -> tuple[ModuleType, ModuleType]:
@@ -97,7 +97,6 @@ async def _serve(port: int, snapshots: ModuleType, tuning: ModuleType) -> None:
     config = importlib.import_module("hypercorn.config").Config()
     config.bind = [f"{HOST}:{port}"]
     config.keep_alive_timeout = 75
-    config.graceful_timeout = GRACE_S
     config.backlog = 1024
     config.loglevel = os.environ["LOG_LEVEL"]
 
@@ -108,13 +107,22 @@ async def _serve(port: int, snapshots: ModuleType, tuning: ModuleType) -> None:
     threading.Thread(target=_watch_parent, args=(loop, stop), daemon=True, name="duetime-parent").start()
 
     async def until_stopped() -> None:
+        """The end of this process. It waits for nothing that a client could draw out: no connection, no thread."""
         await stop.wait()
-        saver.pause()
-        await asyncio.to_thread(tuning.end_functions)
+        code = 1
+        try:
+            await loop.run_in_executor(ending, saver.pause)
+            await loop.run_in_executor(ending, end_functions)
+            saver.save_at_exit()
+            code = 0
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
 
+    ending = ThreadPoolExecutor(1)  # the loop's own threads may all be held by long requests
     saver = snapshots.Saver(loop)
-    app.save_all = saver.save_at_exit  # ministack calls it as its last act
-    tuning.start()
+    app.save_all = saver.write  # should the server end by itself, this is its last act
+    end_functions = tuning.start()
     saver.start()
     await serve(app.app, config, shutdown_trigger=until_stopped)
 

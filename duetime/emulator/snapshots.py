@@ -17,8 +17,8 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -97,14 +97,23 @@ class Saver:
         threading.Thread(target=self._run, daemon=True, name="duetime-saver").start()
 
     def pause(self) -> None:
-        """No further save from now on; waits for one that is going on."""
+        """No further save from now on; waits for one that is going on, so never call it on the event loop."""
         self._paused.set()
         with self._idle:
             return
 
-    def save_at_exit(self, services: StateOf) -> None:
-        """Takes the place of ministack's own save at a clean exit."""
+    def write(self, services: StateOf) -> None:
+        """Takes the place of ministack's own save."""
         write(self._saved, services)
+
+    def save_at_exit(self) -> None:
+        """The last save, in this process itself. Call it on the event loop: nothing is answered after it."""
+        with _still():
+            try:
+                self.write(_ministack("app")._build_persistence_save_dict())
+            except Exception:
+                logger.exception("the state could not be saved at the end; that of a few seconds before is kept")
+                raise
 
     def _run(self) -> None:
         while not self._paused.wait(EVERY_S):
@@ -131,9 +140,7 @@ class Saver:
 
     async def _fork(self) -> int:
         services = _ministack("app")._build_persistence_save_dict()
-        with ExitStack() as held:
-            for lock in (_ministack("services.sqs")._queues_lock, _ministack("services.dynamodb")._lock):
-                held.enter_context(lock)
+        with _still():
             child = os.fork()
         if child:
             return child
@@ -146,6 +153,15 @@ class Saver:
             logger.exception("the state could not be saved")
             os._exit(1)
         os._exit(0)
+
+
+@contextmanager
+def _still() -> Iterator[None]:
+    """Nothing changes in queues and tables meanwhile; all else changes on the event loop alone."""
+    with ExitStack() as held:
+        for lock in (_ministack("services.sqs")._queues_lock, _ministack("services.dynamodb")._lock):
+            held.enter_context(lock)
+        yield
 
 
 def _keep_code_blobs() -> None:

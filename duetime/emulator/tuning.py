@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from duetime.emulator import iam
+from duetime.emulator import iam, payloads
+from duetime.emulator.processes import Processes
 
 SWEEP_S = 0.25  # how often schedules are looked at; ministack's own 10 s would make every tick late
 WAKE_S = 0.1  # how often queues are looked at for messages whose delay has ended; ministack's own is 1 s
@@ -31,19 +32,25 @@ def _ministack(name: str) -> Any:  # it has no types
     return importlib.import_module(f"ministack.{name}")
 
 
-def start() -> None:
-    """Set the clocks; start the threads that wake the pollers and trim what grows. Call before the server starts."""
+def start() -> Callable[[], None]:
+    """Set the clocks; start the threads that wake the pollers and trim what grows. Call before the server starts.
+
+    Answers how to end the functions: call it when the server is to end.
+    """
     _ministack("services.scheduler")._SCHEDULE_TICK_INTERVAL = SWEEP_S
     _ministack("services.eventbridge")._SCHEDULER_TICK_INTERVAL = SWEEP_S
     _fix_queue_urls(_ministack("services.sqs"))
     iam.as_on_aws()
+    payloads.as_on_aws()
     service, runtime = _ministack("services.lambda_svc"), _ministack("core.lambda_runtime")
+    processes = Processes(runtime)
     _Workers(service, runtime)
     _bound_batches(service, runtime)
     wake = _ministack("core.concurrency").esm_wake
     _every(WAKE_S, wake.set, "duetime-wake")
     _every(WARM_S, _warm, "duetime-warm")
     _every(TRIM_S, _trim, "duetime-trim")
+    return lambda: _end_functions(service, processes)
 
 
 def _fix_queue_urls(sqs: Any) -> None:
@@ -52,17 +59,16 @@ def _fix_queue_urls(sqs: Any) -> None:
     sqs._CANONICAL_NETLOC = f"{sqs.DEFAULT_HOST}:{URL_PORT}"
 
 
-def end_functions() -> None:
+def _end_functions(service: Any, processes: Processes) -> None:
     """Let the batches that are going on finish for a moment, then end all function processes.
 
     What is cut off is taken up again after the next start, as after a crash.
     """
     _ending.set()
-    batches = _ministack("services.lambda_svc")._esm_inflight
     deadline = time.monotonic() + FINISH_S
-    while batches and time.monotonic() < deadline:
+    while service._esm_inflight and time.monotonic() < deadline:
         time.sleep(0.05)
-    _ministack("core.lambda_runtime").reset()
+    processes.end()
 
 
 def _every(period_s: float, act: Callable[[], None], name: str) -> None:

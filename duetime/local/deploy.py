@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import platform
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +12,7 @@ from typing import Any
 
 import boto3
 
-from duetime.local.environment import last_lines
+from duetime.local.environment import last_lines, run_tool, tools_end_on_failure
 from duetime.local.errors import SetUpError
 from duetime.local.places import StateDir
 from duetime.signing import Credentials
@@ -86,7 +85,7 @@ class Deployment:
         """Synthesise, bootstrap, deploy; answers the stack's outputs. Raises SetUpError with what the command said."""
         inputs = self.inputs()
         self._state.deployed.unlink(missing_ok=True)
-        with ThreadPoolExecutor(2) as side_by_side:
+        with ThreadPoolExecutor(2) as side_by_side, tools_end_on_failure():
             for step in [side_by_side.submit(self.synthesise, cdk), side_by_side.submit(self.bootstrap, cdk)]:
                 step.result()
         self._run(cdk, "deploy", STACK, "--app", str(self._state.assembly), "--require-approval", "never", app=False)
@@ -132,27 +131,15 @@ class Deployment:
         command = [str(cdk), *arguments, "--no-color", "--ci"]
         with self._state.deploy_log.open("a") as log:
             log.write(f"$ cdk {' '.join(arguments)}\n")
-        try:
-            done = subprocess.run(
-                command,
-                cwd=self._root if app else self._state.path,
-                env=self._command_environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=DEPLOY_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise SetUpError(
-                f"cdk {arguments[0]} did not end within {DEPLOY_S} s; see {self._state.deploy_log}"
-            ) from None
+        directory = self._root if app else self._state.path
+        code, said = run_tool(command, directory, self._command_environment(), DEPLOY_S)
         with self._state.deploy_log.open("a") as log:
-            log.write(done.stdout)
-        if done.returncode:
+            log.write(said)
+        if code is None:
+            raise SetUpError(f"cdk {arguments[0]} did not end within {DEPLOY_S} s; see {self._state.deploy_log}")
+        if code:
             raise SetUpError(
-                f"cdk {arguments[0]} failed (the whole of it: {self._state.deploy_log}):\n{last_lines(done.stdout)}"
+                f"cdk {arguments[0]} failed (the whole of it: {self._state.deploy_log}):\n{last_lines(said)}"
             )
 
     def _command_environment(self) -> dict[str, str]:

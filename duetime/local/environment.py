@@ -2,12 +2,14 @@
 
 import fcntl
 import hashlib
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import venv
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from duetime.local.errors import MissingToolError, SetUpError
@@ -15,6 +17,7 @@ from duetime.local.errors import MissingToolError, SetUpError
 EMULATOR_LOCK = "requirements-emulator.lock"
 INSTALL_S = 600
 NODE_MAJOR = 18
+_tools: set[subprocess.Popen[str]] = set()  # that run at this moment
 
 
 def emulator_python(root: Path) -> Path:
@@ -80,22 +83,56 @@ def check_node() -> None:
 
 def run(command: list[str], directory: Path, env: dict[str, str] | None = None) -> None:
     """Run a tool to its end. Raises SetUpError with the last lines that it said."""
+    code, said = run_tool(command, directory, env, INSTALL_S)
+    if code is None:
+        raise SetUpError(f"{Path(command[0]).name} did not end within {INSTALL_S} s")
+    if code:
+        raise SetUpError(f"{' '.join([Path(command[0]).name, *command[1:3]])} failed:\n{last_lines(said)}")
+
+
+def run_tool(
+    command: list[str], directory: Path, env: dict[str, str] | None, within_s: float
+) -> tuple[int | None, str]:
+    """Run a tool; answers its exit code, None when it had to be ended, and all that it said."""
+    with subprocess.Popen(
+        command,
+        cwd=directory,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,  # it and what it starts can be ended together
+    ) as tool:
+        _tools.add(tool)
+        try:
+            said, _ = tool.communicate(timeout=within_s)
+        except subprocess.TimeoutExpired:
+            _kill(tool)
+            return None, tool.communicate()[0]
+        except BaseException:
+            _kill(tool)
+            raise
+        finally:
+            _tools.discard(tool)
+    return tool.returncode, said
+
+
+@contextmanager
+def tools_end_on_failure() -> Iterator[None]:
+    """End the tools that other threads still wait for when this block fails, as by Ctrl-C."""
     try:
-        done = subprocess.run(
-            command,
-            cwd=directory,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=INSTALL_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise SetUpError(f"{Path(command[0]).name} did not end within {INSTALL_S} s") from None
-    if done.returncode:
-        raise SetUpError(f"{' '.join([Path(command[0]).name, *command[1:3]])} failed:\n{last_lines(done.stdout)}")
+        yield
+    except BaseException:
+        for tool in list(_tools):
+            _kill(tool)
+        raise
+
+
+def _kill(tool: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(tool.pid, signal.SIGKILL)
 
 
 def last_lines(text: str, count: int = 15) -> str:

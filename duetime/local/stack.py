@@ -14,7 +14,7 @@ from duetime.client import Client, ClientError
 from duetime.local.access import Access, create_access, open_access
 from duetime.local.deploy import REGION, ROOT_CREDENTIALS, Deployment
 from duetime.local.emulator import Emulator, free_port, is_free
-from duetime.local.environment import cdk_command, emulator_python
+from duetime.local.environment import cdk_command, emulator_python, tools_end_on_failure
 from duetime.local.errors import EmulatorError, SetUpError, StateInUseError
 from duetime.local.forwarder import Forwarder, Upstream
 from duetime.local.places import StateDir, project_root
@@ -139,7 +139,7 @@ class LocalStack:
     def _start(self) -> None:
         self._forwarder = Forwarder(self._ports[0])
         self._write_status("starting")
-        with ThreadPoolExecutor(1) as beside:
+        with ThreadPoolExecutor(1) as beside, tools_end_on_failure():
             cdk_ready = beside.submit(cdk_command, self.root)
             self._report("the local AWS")
             self._emulator = Emulator(emulator_python(self.root), self.state, self._emulator_port())
@@ -256,3 +256,17 @@ def is_held(state: StateDir) -> bool:
         except OSError:
             return True
     return False
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is such a process, and more of it than what its parent has yet to collect."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:  # no Linux
+        return True

@@ -1,5 +1,7 @@
 """The local AWS as it is driven: what it keeps, when it acts, what its functions see, where it listens."""
 
+import base64
+import contextlib
 import io
 import json
 import os
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import httpx
 import pytest
 
 from duetime.local.emulator import Emulator
@@ -248,3 +251,90 @@ def test_a_port_that_is_taken_is_told_with_the_reason(emulator: Emulator, python
     second = Emulator(python, StateDir(tmp_path / "other"), emulator.port)
     with pytest.raises(PortInUseError, match=f"port {emulator.port} is taken"):
         second.start()
+
+
+BUSY = """
+import os, subprocess, sys, time
+def handler(event, context):
+    open(f"{os.environ['LAMBDA_TASK_ROOT']}/{os.getpid()}.busy", "w").close()
+    time.sleep(100)
+"""
+DAEMON = """
+    sleep = "import time; time.sleep(100)"
+    subprocess.Popen([sys.executable, "-c", sleep, os.environ["LAMBDA_TASK_ROOT"]], start_new_session=True)
+"""
+
+
+def keep_busy(emulator: Emulator, state: Path) -> None:
+    """Ten messages, each of which holds its function for long; returns when the first are held."""
+    queue = client(emulator, "sqs").create_queue(QueueName="busy", Attributes={"VisibilityTimeout": "200"})["QueueUrl"]
+    make_function(emulator, "busy", BUSY.replace("    open", f"{DAEMON}    open"))
+    arn = "arn:aws:sqs:us-east-1:000000000000:busy"
+    client(emulator, "lambda").create_event_source_mapping(EventSourceArn=arn, FunctionName="busy", BatchSize=1)
+    for number in range(10):
+        client(emulator, "sqs").send_message(QueueUrl=queue, MessageBody=str(number))
+    until = time.monotonic() + 30
+    while len(list(state.rglob("*.busy"))) < 2:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def living(state: Path) -> set[str]:
+    """The command lines of all processes that name the state directory."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.add(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return {line for line in found if str(state) in line}
+
+
+def test_when_it_has_ended_nothing_of_its_functions_lives_and_long_calls_are_not_waited_for(
+    emulator: Emulator, tmp_path: Path
+) -> None:
+    keep_busy(emulator, tmp_path)
+    assert len(living(tmp_path)) >= 3
+    begun = time.monotonic()
+    emulator.stop()
+    assert living(tmp_path) == set()
+    assert time.monotonic() - begun < 14  # it ended by itself: it would have been killed after 15 s
+
+
+def test_its_functions_end_with_it_also_when_it_is_killed(emulator: Emulator, tmp_path: Path) -> None:
+    make_function(emulator, "held", BUSY)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(invoke, emulator, "held")
+        until = time.monotonic() + 30
+        while not list(tmp_path.rglob("*.busy")):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        emulator.kill()
+        until = time.monotonic() + 5
+        while living(tmp_path):
+            assert time.monotonic() < until, living(tmp_path)
+            time.sleep(0.05)
+
+
+def test_a_body_that_is_no_text_reaches_the_function_byte_for_byte(emulator: Emulator) -> None:
+    function = make_function(
+        emulator,
+        "echo",
+        "import json\n"
+        "def handler(event, context):\n"
+        "    return json.dumps({'body': event['body'], 'coded': event['isBase64Encoded']})\n",
+    )
+    gateway = client(emulator, "apigatewayv2")
+    api = gateway.create_api(Name="echo", ProtocolType="HTTP")["ApiId"]
+    integration = gateway.create_integration(
+        ApiId=api, IntegrationType="AWS_PROXY", IntegrationUri=function, PayloadFormatVersion="2.0"
+    )
+    gateway.create_route(ApiId=api, RouteKey="$default", Target=f"integrations/{integration['IntegrationId']}")
+    gateway.create_stage(ApiId=api, StageName="$default", AutoDeploy=True)
+
+    def answer(body: bytes) -> Any:
+        url = f"{emulator.url}/_aws/execute-api/{api}/$default/"
+        return httpx.post(url, content=body, headers={"Content-Type": "application/json"}, timeout=30).json()
+
+    assert answer('{"a": "ä"}'.encode()) == {"body": '{"a": "ä"}', "coded": False}
+    coded = answer(b'{"a": "\xff\xfe"}')
+    assert coded["coded"] is True
+    assert base64.b64decode(coded["body"]) == b'{"a": "\xff\xfe"}'

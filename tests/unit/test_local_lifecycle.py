@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from duetime.local.places import StateDir
-from duetime.local.stack import is_held
+from duetime.local.stack import is_held, is_running
 
 pytestmark = [pytest.mark.deployed, pytest.mark.timeout(600)]
 FREE_PORTS = ["--port", "0", "--emulator-port", "0"]
@@ -67,6 +67,8 @@ def test_up_and_down_and_up_again(system: System) -> None:
 
     assert system.down().startswith("ended; the jobs are kept in")
     assert not is_held(system.state)
+    assert not is_running(first["pid"])
+    assert not is_running(first["emulator_pid"])
     assert system.down().startswith("no local Duetime runs on")
     system.call("show", "later", *job, code=3)
 
