@@ -92,11 +92,12 @@ def points_of(steps: list[Step], after: int = 0) -> Iterator[Point]:
                 yield Point("after", step.number)
 
 
-def every_point(scenario: Scenario, stride: int = 1) -> Iterator[Tried]:
-    """All crash points of a scenario; with `stride`, each so many-th."""
+def every_point(scenario: Scenario, stride: int = 1, whole: int = 0) -> Iterator[Tried]:
+    """All crash points of a scenario; with `stride`, each so many-th, where there are more than `whole`."""
     tried, steps = run(scenario, ())
     yield tried
-    for point in list(points_of(steps))[::stride]:
+    points = list(points_of(steps))
+    for point in points if len(points) <= whole else points[::stride]:
         yield run(scenario, (point,))[0]
 
 
