@@ -91,8 +91,9 @@ class Submission:
 
 
 class Client:
-    """Talks to one deployed Duetime. Signs when `url` is an API Gateway address, or when told to by `sign`.
+    """Talks to one deployed Duetime, at `url` with or without its `/v1`.
 
+    Signs when `url` is an API Gateway address, or when told to by `sign`.
     Every method raises ApiError when the API refuses and UnreachableError when there is no answer.
     """
 
@@ -104,12 +105,10 @@ class Client:
         timeout_s: float = 35.0,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        try:
-            region = region_of(url)
-        except ValueError as error:
-            raise UnreachableError(f"{url!r} is not a URL: {error}") from None
+        _check_url(url)
+        region = region_of(url)
         auth = SignedAuth(region) if (sign if sign is not None else region is not None) else None
-        self.url = url.rstrip("/")
+        self.url = url.rstrip("/").removesuffix("/v1").rstrip("/")
         self._http = httpx.Client(auth=auth, timeout=timeout_s, transport=transport, trust_env=not _is_loopback(url))
 
     def submit(self, submission: Submission, *, idempotency_key: str | None = None) -> Document:
@@ -181,6 +180,17 @@ class Client:
 def _bytes(text: str) -> bytes:
     """UTF-8; what a terminal gave that is none goes on as it is, for the API to refuse."""
     return text.encode("utf-8", "surrogateescape")
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0:
+            return
+        why = ""
+    except ValueError as error:  # as of a port out of range
+        why = f" ({error})"
+    raise UnreachableError(f"{url!r} is not the URL of an API, such as {DEFAULT_URL}{why}")
 
 
 def _is_loopback(url: str) -> bool:

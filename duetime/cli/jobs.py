@@ -1,6 +1,7 @@
 """The commands that talk to the API. They never know more of a job than the API tells."""
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,19 +13,35 @@ from rich.console import Console
 
 from duetime.cli import reading, render
 from duetime.cli.exits import Exit
-from duetime.cli.progress import succeeded
+from duetime.cli.plain import visible
+from duetime.cli.progress import OVER, succeeded
 from duetime.cli.watch import watch
 from duetime.client import DEFAULT_URL, ApiError, Client, Document, JsonValue, Submission, UnreachableError
 from duetime.signing import NoCredentialsError
 
-Url = Annotated[str, typer.Option(envvar="DUETIME_URL", help="Where the API is.")]
+
+def _url(context: typer.Context, param: typer.CallbackParam, value: str) -> str:
+    """`--url` may also stand before the command; the one after it wins, then that, then the environment."""
+    before = context.find_root().obj
+    source = context.get_parameter_source(param.name or "")
+    given_after = source is not None and source.name == "COMMANDLINE"
+    return before if isinstance(before, str) and not given_after else value
+
+
+def _job_id(value: str) -> str:
+    if not value:
+        raise reading.UsageError("JOB must be a job's id, not an empty text")
+    return value
+
+
+Url = Annotated[str, typer.Option(envvar="DUETIME_URL", callback=_url, help="Where the API is.")]
 Sign = Annotated[
     bool | None,
     typer.Option("--sign/--no-sign", help="Sign with AWS credentials (default: for API Gateway addresses)."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the API's own document and nothing else.")]
 Watch = Annotated[bool, typer.Option("--watch", help="Follow the job until it is over.")]
-JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.", show_default=False)]
+JobId = Annotated[str, typer.Argument(metavar="JOB", callback=_job_id, help="The job's id.", show_default=False)]
 Cron = Annotated[str | None, typer.Option(metavar="EXPR", help="Recurring: a cron expression, read in --timezone.")]
 Every = Annotated[str | None, typer.Option(metavar="DURATION", help="Recurring: 30s, 5m, PT1H.")]
 At = Annotated[
@@ -32,8 +49,8 @@ At = Annotated[
 ]
 Timezone = Annotated[str | None, typer.Option(metavar="ZONE", help="IANA name, such as Europe/Berlin.")]
 
-out = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160)
-err = Console(stderr=True, soft_wrap=True)
+out = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160, emoji=False)
+err = Console(stderr=True, soft_wrap=True, emoji=False)
 
 
 def submit(
@@ -92,27 +109,34 @@ def runs(
     as_json: AsJson = False,
     sign: Sign = None,
 ) -> None:
-    """Show a job's runs, newest first, with all attempts."""
+    """Show a job's runs, newest first, with their attempts (the last 20 of each)."""
     with session(url, sign, as_json) as client:
         page = client.runs(job, cursor)
         if as_json:
             print_json(page)
             return
-        render.runs_table(out, page)
-        if isinstance(page.get("cursor"), str):
-            err.print(f"more: duetime runs {job} --cursor {page['cursor']}", markup=False, highlight=False)
+        render.runs_list(out, page)
+        following = page.get("cursor")
+        if isinstance(following, str):
+            more = f"more: duetime runs {shlex.quote(job)} --cursor {shlex.quote(following)}"
+            err.print(visible(more), markup=False, highlight=False)
 
 
 def cancel(job: JobId, *, url: Url = DEFAULT_URL, as_json: AsJson = False, sign: Sign = None) -> None:
     """Cancel a job. No attempt starts after this has answered."""
     with session(url, sign, as_json) as client:
         answer = client.cancel(job)
+        status = str(answer.get("status"))
+        over = status in OVER - {"cancelled"}
         if as_json:
             print_json(answer)
-            return
-        out.print(f"{render.coloured('cancelled')} {job}", highlight=False)
-        if answer.get("running"):
-            out.print("an attempt was already going on; it may still end, and none follows", highlight=False)
+        elif not over:
+            out.print(f"{render.coloured('cancelled')} {render.cell(job)}", highlight=False)
+            if answer.get("running"):
+                out.print("an attempt was already going on; it may still end, and none follows", highlight=False)
+    if over:
+        complain(visible(f"not cancelled: job {job} is over, its status is {status}"))
+        raise typer.Exit(Exit.REFUSED)
 
 
 def preview(
@@ -123,6 +147,7 @@ def preview(
     every: Every = None,
     timezone: Timezone = None,
     count: Annotated[int | None, typer.Option(help="How many times to show.")] = None,
+    after: Annotated[str | None, typer.Option(metavar="TIME", help="Times after this one; default: now.")] = None,
     as_json: AsJson = False,
     sign: Sign = None,
 ) -> None:
@@ -134,13 +159,14 @@ def preview(
         "every": every,
         "timezone": timezone,
         "count": count,
+        "after": datetime.now(UTC).isoformat() if after == "now" else after,
     }
     with session(url, sign, as_json) as client:
         document = client.preview({key: value for key, value in given.items() if value is not None})
         if as_json:
             print_json(document)
         else:
-            render.preview_table(out, document)
+            render.preview_list(out, document)
 
 
 @contextmanager
@@ -152,18 +178,18 @@ def session(url: str, sign: bool | None = None, as_json: bool = False) -> Iterat
     except ApiError as error:
         if as_json:
             print_json(error.problem)
-        complain(str(error))
+        complain(visible(str(error)))
         raise typer.Exit(Exit.REFUSED) from None
     except (UnreachableError, NoCredentialsError) as error:
-        complain(str(error))
+        complain(visible(str(error)))
         if isinstance(error, UnreachableError) and url == DEFAULT_URL:
             err.print("is it running? `duetime up` starts it", markup=False)
         raise typer.Exit(Exit.UNREACHABLE) from None
 
 
 def complain(message: str) -> None:
-    """One error on the standard error, whatever it holds."""
-    err.print(f"duetime: {message}", style="red", markup=False, highlight=False)
+    """One error on the standard error, whatever it holds; only its own line feeds break it."""
+    err.print(f"duetime: {visible(message, keep=chr(10)).rstrip()}", style="red", markup=False, highlight=False)
 
 
 def print_json(document: Document) -> None:
@@ -174,7 +200,7 @@ def print_json(document: Document) -> None:
 def _show(client: Client, job: Document, follow: bool, as_json: bool, headline: str = "") -> None:
     if follow:
         if headline and not as_json:
-            out.print(f"{headline} {job.get('job_id')}", markup=False, highlight=False)
+            out.print(f"{headline} {render.cell(job.get('job_id'))}", highlight=False)
         job = watch(client, str(job.get("job_id")), err if as_json else out)
     if as_json:
         print_json(job)

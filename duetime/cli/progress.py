@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from duetime.cli.plain import span
 from duetime.client import JsonValue
 
 OVER = frozenset({"succeeded", "dead_lettered", "cancelled", "skipped", "completed"})
@@ -78,7 +79,7 @@ def _run_steps(run: dict[str, JsonValue]) -> Iterator[Step]:
     late = lateness_s(run)
     for attempt in attempts_of(run):
         number = str(attempt.get("attempt"))
-        lateness = f", {late:.2f} s after its time" if number == "1" and late is not None else ""
+        lateness = f", {span(late)} after its time" if number == "1" and late is not None else ""
         yield Step(
             (*key, number, "started"), moment(attempt.get("started_at")), "running", f"attempt {number}{lateness}"
         )

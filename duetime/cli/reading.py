@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,6 +14,7 @@ class UsageError(Exception):
     """The command line cannot be read; the message names the option."""
 
 
+PATHS = frozenset({"--state-dir"})
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _SHORT = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?", re.ASCII)
 _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII)
@@ -42,7 +44,10 @@ def whole_seconds(text: str, option: str) -> int:
 def payload_text(text: str) -> str:
     """The JSON text that `--payload` means: itself, the content of `@file`, or of the standard input for `-`."""
     if text == "-":
-        text = sys.stdin.read()
+        try:
+            text = sys.stdin.buffer.read().decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise UsageError(f"--payload: the standard input is not UTF-8: {error}") from None
     elif text.startswith("@"):
         try:
             text = Path(text[1:]).read_text(encoding="utf-8")
@@ -50,6 +55,26 @@ def payload_text(text: str) -> str:
             raise UsageError(f"--payload: {text[1:]} cannot be read: {error}") from None
     _json(text, "--payload")
     return text
+
+
+def check_text(arguments: Sequence[str]) -> None:
+    """Refuse arguments that are no UTF-8, all but paths. Raises UsageError naming the option or the argument."""
+    before = ""
+    for argument in arguments:
+        option, assigned, _ = argument.partition("=") if argument.startswith("--") else (before, "", "")
+        if option not in PATHS and not _is_text(argument):
+            name = option if assigned or option.startswith("--") else "an argument"
+            shown = argument.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+            raise UsageError(f"{name} must be UTF-8 text, not '{shown}'")
+        before = argument
+
+
+def _is_text(argument: str) -> bool:
+    try:
+        argument.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def target(handler: str | None, text: str | None) -> dict[str, JsonValue]:

@@ -1,13 +1,16 @@
-"""Tables for people. It never decides anything and never prints JSON."""
+"""A job for people. It never decides anything and never prints JSON."""
 
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
+from duetime.cli.plain import span, visible
 from duetime.cli.progress import Step, attempts_of, lateness_s, moment, runs_of
 from duetime.client import JsonValue
 
@@ -30,77 +33,116 @@ _SHOWN = ("name", "group", "status", "target", "payload", "cron", "every", "run_
 
 def job_table(console: Console, job: dict[str, JsonValue]) -> None:
     """A job and its latest runs."""
-    table = Table(title=f"job {escape(str(job.get('job_id')))}", show_header=False, title_justify="left")
-    table.add_column(style="bold")
+    console.print(f"[bold]job {cell(job.get('job_id'))}[/bold]", highlight=False)
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for key in _SHOWN:
         value = job.get(key)
         if value is not None and not (key == "timezone" and job.get("cron") is None):
-            table.add_row(key.replace("_", " "), coloured(str(value)) if key == "status" else cell(value))
+            shown = coloured(str(value)) if key == "status" else json_cell(value) if key == "payload" else cell(value)
+            table.add_row(key.replace("_", " "), shown)
     retry = job.get("retry")
     if isinstance(retry, dict):
-        table.add_row("attempts", f"up to {retry.get('max_attempts')}, {job.get('timeout_s')} s each")
+        table.add_row("attempts", f"up to {cell(retry.get('max_attempts'))}, {cell(job.get('timeout_s'))} s each")
     console.print(table)
     if runs_of(job):
-        runs_table(console, job)
+        console.print("\n[bold]runs[/bold], newest first, times in UTC", highlight=False)
+        runs_list(console, job)
 
 
-def runs_table(console: Console, document: dict[str, JsonValue]) -> None:
-    """Runs with all their attempts, one attempt a line."""
-    table = Table()
-    for heading in ("scheduled for", "run", "attempt", "started", "late", "took", "outcome"):
-        table.add_column(heading, no_wrap=True)
-    table.add_column("error or result", overflow="fold", min_width=12)
+def runs_list(console: Console, document: dict[str, JsonValue]) -> None:
+    """Runs with all their attempts: a line for each, and below it what the attempt said. Fits into 60 columns."""
     for run in runs_of(document):
         late = lateness_s(run)
-        head = [cell(run.get("scheduled_for")), coloured(str(run.get("status")))]
-        attempts = attempts_of(run)
-        if not attempts:
-            table.add_row(*head, "", "", "", "", "", cell(run.get("reason")))
-        for attempt in attempts:
-            first = attempt.get("attempt") == 1 and late is not None
-            said = attempt.get("error") or (run.get("result") if attempt.get("outcome") == "succeeded" else None)
-            table.add_row(
-                *head,
-                cell(attempt.get("attempt")),
-                _clock(attempt.get("started_at")),
-                f"{late:.2f} s" if first else "",
-                _took(attempt),
-                coloured(str(attempt.get("outcome") or "running")),
-                cell(said),
-            )
-            head = ["", ""]
-    console.print(table if table.rows else "no runs yet")
+        _line(
+            console,
+            _time(run.get("scheduled_for")) + "Z",
+            coloured(f"{run.get('status')!s:<{13 if late is not None else 0}}"),
+            f"{span(late)} late" if late is not None else "",
+        )
+        if run.get("reason") is not None:
+            _below(console, f"reason: {cell(run.get('reason'))}{_stands_for(run)}", indent=2)
+        for attempt in attempts_of(run):
+            _attempt(console, run, attempt)
+    if not runs_of(document):
+        console.print("no runs yet")
 
 
-def preview_table(console: Console, document: dict[str, JsonValue]) -> None:
-    """The next times of a schedule."""
-    table = Table(f"local time ({escape(str(document.get('timezone')))})", "UTC", "note")
+def _attempt(console: Console, run: dict[str, JsonValue], attempt: dict[str, JsonValue]) -> None:
+    started = _time(attempt.get("started_at"), milliseconds=True)
+    same_day = started[:10] == _time(run.get("scheduled_for"))[:10]
+    took = _took(attempt)
+    _line(
+        console,
+        f"  attempt {cell(attempt.get('attempt'))}",
+        started[11:] if same_day else started,
+        coloured(f"{attempt.get('outcome') or 'running'!s:<{9 if took else 0}}"),
+        f"took {took}" if took else "",
+    )
+    if attempt.get("error") is not None:
+        _below(console, cell(attempt.get("error")), indent=13)
+    elif attempt.get("outcome") == "succeeded" and run.get("result") is not None:
+        _below(console, json_cell(run.get("result")), indent=13)
+
+
+def _stands_for(run: dict[str, JsonValue]) -> str:
+    missed = run.get("missed")
+    return f", {missed} occurrences until {_time(run.get('missed_until'))}Z" if isinstance(missed, int) else ""
+
+
+def _line(console: Console, *parts: str) -> None:
+    console.print("  ".join(part for part in parts if part).rstrip(), highlight=False)
+
+
+def _below(console: Console, markup: str, indent: int) -> None:
+    text = Text.from_markup(markup, emoji=False, overflow="fold")
+    console.print(Padding(text, (0, 0, 0, indent)), highlight=False)
+
+
+def preview_list(console: Console, document: dict[str, JsonValue]) -> None:
+    """The next times of a schedule, a line for each, and below it what there is to say of it."""
     times = document.get("times")
-    for time in times if isinstance(times, list) else []:
-        if isinstance(time, dict):
-            table.add_row(cell(time.get("local")), cell(time.get("utc")), cell(time.get("note")))
-    console.print(table if table.rows else "this schedule never fires again")
+    found = [time for time in times if isinstance(time, dict)] if isinstance(times, list) else []
+    if not found:
+        console.print("this schedule never fires again")
+        return
+    heading = f"local time ({cell(document.get('timezone'))})"
+    width = max(len(heading), *(len(cell(time.get("local"))) for time in found))
+    console.print(f"[bold]{heading:<{width}}  UTC[/bold]", highlight=False)
+    for time in found:
+        console.print(f"{cell(time.get('local')):<{width}}  {cell(time.get('utc'))}", highlight=False)
+        if time.get("note") is not None:
+            _below(console, cell(time.get("note")), indent=2)
 
 
 def step_line(step: Step, seen_at: datetime) -> str:
     """One step of a job, by this machine's clock; `seen_at` stands in for a moment that nobody recorded."""
     clock = (step.at or seen_at).astimezone().strftime("%H:%M:%S.%f")[:-3]
-    return f"[dim]{clock}[/dim]  {coloured(f'{step.status:<13}')} {escape(step.note)}"
+    return f"[dim]{clock}[/dim]  {coloured(f'{step.status:<13}')} {escape(visible(step.note))}"
 
 
 def coloured(status: str) -> str:
     """A status in its colour."""
     colour = COLOURS.get(status.strip())
-    return f"[{colour}]{status}[/{colour}]" if colour else escape(status)
+    return f"[{colour}]{status}[/{colour}]" if colour else escape(visible(status))
 
 
 def cell(value: JsonValue) -> str:
-    """Any value of a document, short enough for a table."""
+    """Any value of a document, short and safe enough for a terminal; a text without quotes."""
     if value is None:
         return ""
-    text = value if isinstance(value, str) else _json(value)
-    return escape(text if len(text) <= 400 else f"{text[:400]}… ({len(text)} characters)")
+    return _short(value if isinstance(value, str) else _json(value))
+
+
+def json_cell(value: JsonValue) -> str:
+    """A value of the user's, as JSON: a text has its quotes."""
+    return _short(_json(value))
+
+
+def _short(text: str) -> str:
+    shown = visible(text[:400])
+    return escape(shown if len(text) <= 400 else f"{shown}… ({len(text)} characters)")
 
 
 def _json(value: JsonValue) -> str:
@@ -114,11 +156,15 @@ def _json(value: JsonValue) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _clock(value: JsonValue) -> str:
+def _time(value: JsonValue, milliseconds: bool = False) -> str:
+    """`2026-11-29 12:00:05`, in UTC, with as many digits of fraction as it has, or just three."""
     at = moment(value)
-    return at.astimezone().strftime("%H:%M:%S.%f")[:-3] if at else ""
+    if at is None:
+        return cell(value)
+    plain = at.astimezone(UTC).replace(tzinfo=None)
+    return plain.isoformat(" ", timespec="milliseconds") if milliseconds else str(plain)
 
 
 def _took(attempt: dict[str, JsonValue]) -> str:
     started, finished = moment(attempt.get("started_at")), moment(attempt.get("finished_at"))
-    return f"{(finished - started).total_seconds():.2f} s" if started and finished else ""
+    return span((finished - started).total_seconds()) if started and finished else ""

@@ -45,7 +45,7 @@ def up(
 ) -> None:
     """Start a local Duetime: the real stack on a local AWS, at http://127.0.0.1:8484."""
     with _plain_errors():
-        state = _state(state_dir)
+        state = _made(_state(state_dir))
         if detach:
             options = ["--port", str(port), "--emulator-port", str(emulator_port)]
             _detach(state, [*options, "--enforce-iam"] if enforce_iam else options)
@@ -112,7 +112,6 @@ def _detach(state: StateDir, options: list[str]) -> None:
     """Run `duetime up` in a session of its own and wait until it says that it is ready."""
     if is_held(state):
         raise StateInUseError(f"a local Duetime already runs on {state.path}: end it with `duetime down`")
-    state.path.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "duetime", "up", "--state-dir", str(state.path), *options]
     with state.log.open("w") as log:
         child = subprocess.Popen(
@@ -175,8 +174,15 @@ def _plain_errors() -> Iterator[None]:
     try:
         yield
     except (LocalError, OSError) as error:  # as when the state directory may not be written to
-        complain(str(error))
+        complain(_reason(error))
         raise typer.Exit(Exit.REFUSED) from None
+
+
+def _reason(error: Exception) -> str:
+    """An error of the system without its number, as `/proc/x: No such file or directory`."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 @contextmanager
@@ -208,6 +214,14 @@ def _uninterrupted(act: Callable[[], None]) -> None:
 
 def _state(state_dir: Path | None) -> StateDir:
     return StateDir((state_dir or project_root() / ".duetime" / "state").resolve())
+
+
+def _made(state: StateDir) -> StateDir:
+    try:
+        state.path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LocalError(f"the state directory {state.path} cannot be made: {error.strerror}") from None
+    return state
 
 
 def _url(state: StateDir) -> str:

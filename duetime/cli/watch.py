@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 
+from duetime.cli.plain import span
 from duetime.cli.progress import attempts_of, is_over, moment, runs_of, steps
 from duetime.cli.render import coloured, step_line
 from duetime.client import Client, Document
@@ -44,4 +45,4 @@ def _live(job: Document) -> str:
     if due is None:
         return coloured(status)
     left = (due - now).total_seconds()
-    return f"{coloured(status)}, due in {left:.1f} s" if left > 0 else f"{coloured(status)}, due since {-left:.1f} s"
+    return f"{coloured(status)}, due in {span(left)}" if left > 0 else f"{coloured(status)}, due since {span(-left)}"

@@ -1,7 +1,9 @@
 """The command line against a scripted API: what it sends, what it prints, how it exits."""
 
+import io
 import json
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -195,7 +197,7 @@ def test_cancel_runs_and_preview_call_their_paths(run: Run, monkeypatch: pytest.
         _, out, _ = run("cancel", "a/b c:1")
         assert "already going on" in out
         _, _, err = run("runs", "j1", "--cursor", "a&b")
-        assert "--cursor next page" in err
+        assert "--cursor 'next page'" in err
         run("preview", "--every", "5m", "--count", "2")
     assert [(asked.method, asked.target) for asked in server.asked] == [
         ("POST", "/v1/jobs/a%2Fb%20c:1:cancel"),
@@ -221,24 +223,103 @@ def test_signing_is_for_the_region_and_with_the_session_of_the_environment(
     assert plain["Authorization"] is None
 
 
-def test_bytes_that_are_no_utf8_go_on_as_they_are(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    with api(monkeypatch, Answer.of(PROBLEM, 400)) as server:
-        assert run("show", "\udcff")[0] == 1
-        assert run("submit", "--handler", "\udcff", "--in", "1s", "--idempotency-key", "\udcffä")[0] == 1
-    assert server.asked[0].target == "/v1/jobs/%FF"
-    assert b"\xff" in server.asked[1].body
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["show", "\udcff"], "an argument"),
+        (["submit", "--handler", "\udcff", "--in", "1s"], "--handler"),
+        (["submit", "--handler", "h", "--in", "1s", "--payload", '"\udcff"'], "--payload"),
+        (["submit", "--handler", "h", "--in", "1s", "--name=\udcff"], "--name"),
+    ],
+)
+def test_bytes_that_are_no_utf8_are_refused_by_the_options_name(
+    run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str], named: str
+) -> None:
+    with api(monkeypatch, Answer.of(JOB)) as server:
+        code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"duetime: {named} must be UTF-8 text, not ")
+    assert "\\xff" in err
+    assert server.asked == []
+
+
+def test_a_payload_from_the_standard_input_is_read_as_utf8(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    submit = ["submit", "--handler", "h", "--in", "1s", "--payload", "-"]
+    with api(monkeypatch, Answer.of(JOB, 201)) as server:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO('{"größe": 1}'.encode()), encoding="ascii"))
+        assert run(*submit)[0] == 0
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'"\xff"')))
+        code, _, err = run(*submit)
+    assert code == 2
+    assert err.startswith("duetime: --payload: the standard input is not UTF-8: ")
+    (asked,) = server.asked
+    assert '{"größe": 1}'.encode() in asked.body
 
 
 @pytest.mark.parametrize("url", ["http://[", "nonsense", "ftp://127.0.0.1", "http://127.0.0.1:99999", ""])
 def test_an_address_that_is_none_is_exit_code_3(run: Run, url: str) -> None:
     code, out, err = run("show", "j1", "--url", url)
     assert (code, out) == (3, "")
-    assert err.startswith("duetime: ")
+    assert err.startswith(f"duetime: {url!r} is not the URL of an API, such as http")
+
+
+@pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/"])
+def test_the_address_is_taken_with_and_without_its_v1_before_the_command_and_after(run: Run, end: str) -> None:
+    with scripted_server(lambda asked: Answer.of(JOB)) as server:
+        assert run("--url", server.url + end, "show", "j1")[0] == 0
+        assert run("show", "j1", "--url", server.url + end)[0] == 0
+        assert run("--url", "http://127.0.0.1:1", "show", "j1", "--url", server.url + end)[0] == 0
+    assert [asked.target for asked in server.asked] == ["/v1/jobs/j1"] * 3
+
+
+def test_the_address_before_the_command_goes_before_the_environments(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUETIME_URL", "http://127.0.0.1:1")
+    with scripted_server(lambda asked: Answer.of(JOB)) as server:
+        assert run("--url", server.url, "show", "j1")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ({"status": "cancelled"}, 0),
+        ({"status": "running", "running": ["2026-11-29T12:00:05Z"]}, 0),
+        ({"status": "succeeded", "running": []}, 1),
+        ({"status": "dead_lettered", "running": []}, 1),
+    ],
+)
+def test_cancel_tells_how_it_stands_and_is_well_only_when_cancelled(
+    run: Run, monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any], code: int
+) -> None:
+    with api(monkeypatch, Answer.of(JOB | answer)):
+        ended, out, err = run("cancel", "j1")
+        assert (ended, "cancelled j1" in out) == (code, code == 0)
+        assert (f"its status is {answer['status']}" in err) == (code == 1)
+        ended, out, _ = run("cancel", "j1", "--json")
+        assert (ended, json.loads(out)["status"]) == (code, answer["status"])
+
+
+def test_what_the_api_says_cannot_act_on_the_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with api(monkeypatch, Answer.of(PROBLEM | {"detail": "no \x1b[2J\u202e\n"}, 400)):
+        assert run("show", "j1")[2] == "duetime: no \\x1b[2J\\u202e\\n\n"
+
+
+def test_preview_can_begin_at_another_time(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with api(monkeypatch, Answer.of({"times": []})) as server:
+        run("preview", "--cron", "@daily", "--after", "2027-01-01T00:00:00Z")
+    assert json.loads(server.asked[0].body) == {"cron": "@daily", "after": "2027-01-01T00:00:00Z"}
+
+
+def test_version_and_an_empty_id(run: Run) -> None:
+    code, out, _ = run("--version")
+    assert (code, out) == (0, f"duetime {version('duetime')}\n")
+    code, _, err = run("show", "")
+    assert (code, err) == (2, "duetime: JOB must be a job's id, not an empty text\n")
 
 
 def test_a_state_directory_that_cannot_be_made_is_told_in_a_line(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     code, out, err = run("up", "--state-dir", str(tmp_path / "file" / "state"))
     assert (code, out) == (1, "")
-    assert err.startswith("duetime: ")
+    assert err.startswith(f"duetime: the state directory {tmp_path / 'file' / 'state'} cannot be made: ")
+    assert "Errno" not in err
     assert err.count("\n") == 1
