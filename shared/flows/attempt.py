@@ -20,7 +20,7 @@ from shared.rules.plan import is_slot
 from shared.rules.retry import backoff_s, is_last
 from shared.store.jobs import Jobs
 from shared.store.run_records import RunRecord
-from shared.store.runs import CancelRequestedError, Runs, closed, earlier_closed, is_same_attempt
+from shared.store.runs import CancelRequestedError, Runs, closed, is_same_attempt
 from shared.targets.target import TargetCaller
 
 CANCELLED = "cancelled"
@@ -197,9 +197,9 @@ class AttemptFlow:
             if run.attempt == 1:
                 runs.forget_start(run)
             else:
-                runs.fail(run, earlier_closed(run), now, now)
+                runs.fail(run, run.attempts[:-1], now, now)
         except CancelRequestedError:
-            runs.cancel(run, earlier_closed(run), CANCELLED, now)
+            runs.cancel(run, run.attempts[:-1], CANCELLED, now)
 
     def _withdraw(self, void: VoidStartError) -> None:
         """Take the start back: forget it if the occurrence may come again, else record why it never ran (I1)."""
@@ -207,20 +207,20 @@ class AttemptFlow:
         job, comes_again = void.job, void.reason != EXPIRED and _comes_again(void.job, run.scheduled_for)
         try:
             if run.attempt > 1 and job is not None and comes_again:
-                runs.hand_over(run, earlier_closed(run), job.revision, now)  # its own message goes on with it
+                runs.hand_over(run, run.attempts[:-1], job.revision, now)  # its own message goes on with it
             elif run.attempt > 1:
-                runs.cancel(run, earlier_closed(run), void.reason, now)
+                runs.cancel(run, run.attempts[:-1], void.reason, now)
             elif void.reason != EXPIRED and _may_come_again(job, run.scheduled_for):
                 runs.forget_start(run, anyway=comes_again)
             else:
                 runs.skip_started(run, void.reason, now)
         except CancelRequestedError:
-            runs.cancel(run, earlier_closed(run), CANCELLED, now)
+            runs.cancel(run, run.attempts[:-1], CANCELLED, now)
 
     def _fail(self, failed: AttemptFailedError) -> None:
         run, runs, now = self._running(), self.workshop.runs, self.workshop.clock.now()
         job, result = failed.job, failed.result
-        attempts = closed(run, result.outcome, result.error, now) if result else earlier_closed(run)
+        attempts = closed(run, result.outcome, result.error, now) if result else run.attempts[:-1]
         retry = job.spec.retry
         try:
             if result is None or is_last(retry, run.attempt):

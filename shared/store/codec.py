@@ -6,6 +6,7 @@ An attribute whose value is the default is left out, so that an ordinary job sta
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -154,14 +155,15 @@ def run_of(item: Item) -> Run:
     latest = int(item["attempt"]["N"])
     stored = item["attempts"]["L"]
     first = latest - len(stored) + 1
-    attempts = tuple(_attempt_of(first + place, value["M"]) for place, value in enumerate(stored))
+    attempts = [_attempt_of(first + place, value["M"]) for place, value in enumerate(stored)]
+    attempts[:-1] = [attempt if attempt.outcome else _lost(attempt) for attempt in attempts[:-1]]
     return Run(
         job_id=keys.job_id_of(item[keys.PK]["S"]),
         scheduled_for=keys.scheduled_for_of(item[keys.SK]["S"]),
         status=RunStatus(item["status"]["S"]),
         revision=int(item["revision"]["N"]),
         attempt=latest,
-        attempts=attempts,
+        attempts=tuple(attempts),
         lease_expires_at=_moment_of(item, "lease_expires_at"),
         retry_at=_moment_of(item, "retry_at"),
         cancel_requested=_is_marked(item),
@@ -215,6 +217,16 @@ def _attempt_of(number_: int, value: Item) -> Attempt:
         finished_at=_moment_of(value, "finished"),
         outcome=Outcome(value["outcome"]["S"]) if "outcome" in value else None,
         error=_text_of(value, "error"),
+    )
+
+
+def _lost(attempt: Attempt) -> Attempt:
+    """An attempt that another one followed although nobody wrote its end: its lease ran out."""
+    return replace(
+        attempt,
+        finished_at=attempt.lease_expires_at,
+        outcome=Outcome.LOST,
+        error="the lease ran out before the attempt ended",
     )
 
 

@@ -1,7 +1,7 @@
 """The runs: start, renew, finish, withdraw, mark, read; each write states the state it expects. It never decides."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -333,37 +333,8 @@ def is_same_attempt(there: Run, run: Run) -> bool:
 
 
 def closed(run: Run, outcome: Outcome, error: str | None, now: datetime) -> tuple[Attempt, ...]:
-    """The run's attempts with the running one ended now, and those before it that never ended marked as lost."""
-    earlier = earlier_closed(run)
-    last = run.attempts[-1]
-    ended = Attempt(
-        attempt=last.attempt,
-        worker_id=last.worker_id,
-        started_at=last.started_at,
-        lease_expires_at=last.lease_expires_at,
-        finished_at=now,
-        outcome=outcome,
-        error=error,
-    )
-    return (*earlier, ended)
-
-
-def earlier_closed(run: Run) -> tuple[Attempt, ...]:
-    """The attempts before the running one; one that never ended lost its lease at its end."""
-    return tuple(attempt if attempt.outcome else lost(attempt) for attempt in run.attempts[:-1])
-
-
-def lost(attempt: Attempt) -> Attempt:
-    """An attempt whose lease ran out, as it is recorded."""
-    return Attempt(
-        attempt=attempt.attempt,
-        worker_id=attempt.worker_id,
-        started_at=attempt.started_at,
-        lease_expires_at=attempt.lease_expires_at,
-        finished_at=attempt.lease_expires_at,
-        outcome=Outcome.LOST,
-        error="the lease ran out before the attempt ended",
-    )
+    """The run's attempts with the running one ended now."""
+    return (*run.attempts[:-1], replace(run.attempts[-1], finished_at=now, outcome=outcome, error=error))
 
 
 def _mine(run: Run) -> tuple[str, Item]:

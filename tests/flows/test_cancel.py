@@ -99,6 +99,19 @@ def test_i5_an_occurrence_that_was_due_before_the_cancel_and_had_not_started_is_
 # C42: while it runs, and while it waits
 
 
+def test_i1_a_one_off_that_was_due_before_its_cancel_and_had_not_started_is_recorded(
+    aws: Aws, clock: ManualClock
+) -> None:
+    world = World(aws, clock)
+    world.submit(job_id="a", run_at="2026-11-30T11:58:10Z")
+    clock.advance(12)
+    world.cancel("a")
+    world.deliver()
+    (run,) = world.runs("a")
+    assert (run.status, run.reason, run.attempts) == ("skipped", "cancelled", ())
+    assert (world.show("a").status, world.target.calls) == ("cancelled", [])
+
+
 def test_c42_cancel_while_it_runs_then_it_fails(aws: Aws, clock: ManualClock) -> None:
     world = World(aws, clock)
     answers: list[Any] = []

@@ -9,7 +9,7 @@ import pytest
 
 from shared.flows.execute import Received
 from shared.model.call import Call
-from shared.model.run import Outcome, Result
+from shared.model.run import Outcome, Result, Run
 from tests.support import calls, faults
 from tests.support.aws import Aws, dead_letters, messages_waiting
 from tests.support.clocks import START, ManualClock
@@ -125,7 +125,16 @@ def test_c50_a_dead_executors_run_is_taken_up_after_its_lease(world: World) -> N
     (early,) = world.executor.run([message])  # at the very end the lease still holds
     assert (early.ended.outcome, early.ended.back_s) == ("put_back", 1)
     world.clock.advance(1)
+    meanwhile: list[Run] = []
+
+    def script(call: Call) -> Result:
+        meanwhile.extend(world.runs("a"))
+        return SUCCEED
+
+    world.target.script = script
     world.executor.run([message])
+    # The first one is shown as over as soon as the second goes on, not only at its end.
+    assert [(attempt.attempt, attempt.outcome) for attempt in meanwhile[0].attempts] == [(1, "lost"), (2, None)]
     (run,) = world.runs("a")
     assert [(attempt.attempt, attempt.outcome) for attempt in run.attempts] == [(1, "lost"), (2, "succeeded")]
     assert run.attempts[0].finished_at == run.attempts[0].lease_expires_at

@@ -82,12 +82,13 @@ def submit_uses(world: World, used: Used) -> None:
 
 def execute_uses(world: World, used: Used) -> None:
     world.submit(job_id="long", run_at="2026-11-30T11:58:00Z", payload='"' + "x" * 600 + '"')
-    world.submit(job_id="void", run_at="2026-11-30T11:58:00Z")
+    world.submit(job_id="void", run_at="2026-11-30T11:58:05Z")
     world.submit(job_id="waits", run_at="2026-11-30T11:58:00Z")
     world.submit(job_id="fails", run_at="2026-11-30T11:58:00Z", max_attempts=1)
     with used.by("submit"):
         world.cancel("void")
     world.target.script = lambda call: failure() if call.job_id in ("waits", "fails") else SUCCEED
+    world.clock.advance(5)
     with used.by("execute"):
         world.deliver()
     with used.by("submit"):
