@@ -15,7 +15,7 @@ PYTEST_ARGS ?=
 .PHONY: help setup up down check types test node_modules clean
 
 help: ## list the targets
-	@grep -hE '^[a-z_]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z_]+):.*## (.*)/  \1|\2/' | column -t -s '|'
+	@grep -hE '^[a-z_-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z_-]+):.*## (.*)/  \1|\2/' | column -t -s '|'
 
 setup: $(READY) ## make the environment .venv, when anything it is made of has changed
 
@@ -61,10 +61,13 @@ test: check $(NODE_READY) ## everything that CI runs
 clean: ## remove what can be made again; the local Duetime's jobs too
 	rm -rf $(VENV) node_modules build cdk.out .duetime .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
-.PHONY: faults faults-mutants
+.PHONY: faults faults-mutants faults-deployed
 
 faults: $(READY) ## try every crash point, interleaving, fault and outage, and count
 	@$(BIN)/python -m tests.faults $(FAULT)
 
 faults-mutants: $(READY) ## delete each safeguard in a copy: the fault tests must fail
 	@$(BIN)/python -m tests.faults.mutants
+
+faults-deployed: $(READY) $(NODE_READY) ## kill processes of the deployed stack while 2,000 jobs run
+	@$(BIN)/python -m tests.faults.deployed
