@@ -240,7 +240,7 @@ BROKEN = [  # C67
 
 
 @pytest.mark.parametrize(("text", "field"), BROKEN, ids=range(len(BROKEN)))
-def test_broken_json_is_refused(http: Http, aws: Aws, text: str | bytes, field: str) -> None:
+def test_c67_broken_json_is_refused(http: Http, aws: Aws, text: str | bytes, field: str) -> None:
     for path in ("/v1/jobs", "/v1/preview"):
         answer = http.post(path, text)
         assert (answer.status, answer.fields) == (400, [field])
