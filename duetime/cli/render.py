@@ -63,13 +63,15 @@ def runs_list(console: Console, document: dict[str, JsonValue]) -> None:
         )
         if run.get("reason") is not None:
             _below(console, f"reason: {cell(run.get('reason'))}{_stands_for(run)}", indent=2)
-        for attempt in attempts_of(run):
-            _attempt(console, run, attempt)
+        *earlier, last = attempts_of(run) or [{}]
+        for attempt in [*earlier, last] if last else []:
+            _attempt(console, run, attempt, going_on="running" if attempt is last else "lost")
     if not runs_of(document):
         console.print("no runs yet")
 
 
-def _attempt(console: Console, run: dict[str, JsonValue], attempt: dict[str, JsonValue]) -> None:
+def _attempt(console: Console, run: dict[str, JsonValue], attempt: dict[str, JsonValue], going_on: str) -> None:
+    """`going_on`: what it is while it has no outcome; one that another has taken over gets its own only at the end."""
     started = _time(attempt.get("started_at"), milliseconds=True)
     same_day = started[:10] == _time(run.get("scheduled_for"))[:10]
     took = _took(attempt)
@@ -77,7 +79,7 @@ def _attempt(console: Console, run: dict[str, JsonValue], attempt: dict[str, Jso
         console,
         f"  attempt {cell(attempt.get('attempt'))}",
         started[11:] if same_day else started,
-        coloured(f"{attempt.get('outcome') or 'running'!s:<{9 if took else 0}}"),
+        coloured(f"{attempt.get('outcome') or going_on!s:<{9 if took else 0}}"),
         f"took {took}" if took else "",
     )
     if attempt.get("error") is not None:

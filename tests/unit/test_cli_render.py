@@ -79,6 +79,12 @@ def test_runs_of_a_series_can_be_told_apart_and_have_their_results(width: int) -
     ]
 
 
+def test_an_attempt_that_another_has_taken_over_is_not_shown_as_running() -> None:
+    attempts = [attempt(1, "2026-11-29T12:00:05.1Z", None), attempt(2, "2026-11-29T12:01:10.1Z", None)]
+    lines = printed(runs_list, {"runs": [run("running", *attempts)]}, 60)
+    assert lines[1:] == ["  attempt 1  12:00:05.100  lost", "  attempt 2  12:01:10.100  running"]
+
+
 def test_what_started_on_another_day_has_its_date_and_a_lateness_one_can_read() -> None:
     late = run("succeeded", attempt(1, "2026-11-29T12:00:05.1Z", "succeeded"), scheduled_for="2020-01-02T03:04:05.5Z")
     assert printed(runs_list, {"runs": [late]}, 60) == [
