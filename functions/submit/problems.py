@@ -76,7 +76,7 @@ class Kind:
 
     @property
     def type(self) -> str:
-        return f"https://duetime.dev/problems/{self.name}"
+        return f"urn:duetime:problem:{self.name}"
 
 
 INVALID = Kind("invalid-request", 400, "The request is not valid")

@@ -52,7 +52,7 @@ CASES = [
 @pytest.mark.parametrize(("error", "status", "name"), CASES, ids=[f"{type(e).__name__}-{s}" for e, s, _ in CASES])
 def test_each_error_has_its_place(error: Exception, status: int, name: str) -> None:
     document, headers = problem(error)
-    assert (document["status"], document["type"]) == (status, f"https://duetime.dev/problems/{name}")
+    assert (document["status"], document["type"]) == (status, f"urn:duetime:problem:{name}")
     assert kind_of(error).status == status
     assert headers["Content-Type"] == "application/problem+json"
     assert "secret" not in str(document)

@@ -29,7 +29,7 @@ JOB = {
     "runs": [],
 }
 PROBLEM = {
-    "type": "https://duetime.dev/problems/invalid-request",
+    "type": "urn:duetime:problem:invalid-request",
     "title": "The request is not valid",
     "status": 400,
     "detail": "cron: 'x' is no cron expression",
