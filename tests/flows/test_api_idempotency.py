@@ -101,7 +101,7 @@ def test_another_body_is_refused(http: Http, aws: Aws) -> None:
     first = http.post("/v1/jobs", JOB, headers=KEY)
     for other in ({**JOB, "payload": {"n": 2}}, {**JOB, "name": "x"}, {**JOB, "job_id": first.document["job_id"]}):
         answer = http.post("/v1/jobs", other, headers=KEY)
-        assert (answer.status, answer.document["type"].rsplit("/")[-1]) == (422, "idempotency-mismatch")
+        assert (answer.status, answer.document["type"].rsplit(":")[-1]) == (422, "idempotency-mismatch")
     assert len(jobs(aws)) == 1
 
 
@@ -126,7 +126,7 @@ def test_a_second_call_meanwhile_is_told_to_wait(http: Http, world: World, aws: 
     body = strict_json.write(JOB, sort_keys=True)
     world.api.idempotency.once(caller="anonymous", key="k-1", body=body, job_id="j", token="t", call=first_call)
     assert (seen[0].status, seen[0].headers["retry-after"]) == (409, "1")
-    assert seen[0].document["type"].endswith("/idempotency-in-progress")
+    assert seen[0].document["type"].endswith(":idempotency-in-progress")
     assert jobs(aws) == []
 
 
