@@ -5,8 +5,7 @@ LocalError
 ├── PortInUseError       a port is taken by somebody else
 ├── MissingToolError     something that must be installed is not
 ├── SetUpError           a tool that sets things up failed; the message ends with what it said
-├── EmulatorError        the local AWS does not come up, or has died
-└── NotRunningError      nothing runs on this state directory
+└── EmulatorError        the local AWS does not come up, or has died
 """
 
 
@@ -32,7 +31,3 @@ class SetUpError(LocalError):
 
 class EmulatorError(LocalError):
     """The local AWS does not come up, or has died."""
-
-
-class NotRunningError(LocalError):
-    """Nothing runs on this state directory."""

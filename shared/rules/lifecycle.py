@@ -48,11 +48,6 @@ def after(status: RunStatus, event: Event) -> RunStatus:
     return TRANSITIONS[status, event]
 
 
-def sources(event: Event) -> frozenset[RunStatus]:
-    """The states in which `event` may happen."""
-    return frozenset(status for status, what in TRANSITIONS if what is event)
-
-
 def is_over(status: RunStatus) -> bool:
     """Whether the run has come to its end."""
     return status in TERMINAL

@@ -3,7 +3,7 @@
 import pytest
 
 from shared.model.run import RunStatus
-from shared.rules.lifecycle import TERMINAL, TRANSITIONS, Event, after, diagram, is_over, sources
+from shared.rules.lifecycle import TERMINAL, TRANSITIONS, Event, after, diagram, is_over
 
 
 def test_i4_nothing_leaves_a_terminal_state() -> None:
@@ -22,6 +22,10 @@ def test_every_state_is_reached_and_ends(status: RunStatus) -> None:
         ends |= {target for (source, _), target in TRANSITIONS.items() if source in ends}
     assert ends & TERMINAL
     assert is_over(status) is (status in TERMINAL)
+
+
+def sources(event: Event) -> set[RunStatus]:
+    return {status for status, what in TRANSITIONS if what is event}
 
 
 def test_only_running_attempts_end_and_only_waiting_ones_begin() -> None:
