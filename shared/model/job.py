@@ -6,6 +6,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
+Priority = Literal["high", "normal", "low"]
+Overlap = Literal["allow", "skip", "queue", "replace"]
+OnParentFailure = Literal["skip", "run"]
+
 
 class JobStatus(StrEnum):
     """The stored status of a job. `completed` is never stored: it follows from the runs (see flows.inspect)."""
@@ -40,12 +44,14 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """How often and how soon a failed run is tried again. Delays in seconds."""
+    """How often and how soon a failed run is tried again, and after which kinds of error. Delays in seconds."""
 
     max_attempts: int = 3
     base_s: float = 10
     factor: float = 2
     max_s: float = 3600
+    retry_on: tuple[str, ...] = ()  # empty: every kind
+    give_up_on: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +76,10 @@ class JobSpec:
     retry: Retry = Retry()
     timeout_s: int = 60
     deadline_s: int | None = None
+    overlap: Overlap = "allow"
+    priority: Priority = "normal"
+    depends_on: tuple[str, ...] = ()  # ids of jobs that must have succeeded before this one runs
+    on_parent_failure: OnParentFailure = "skip"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +92,8 @@ class Due:
     revision: int
     timeout_s: int
     runs_claimed: int = 0
+    priority: Priority = "normal"
+    group: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,3 +112,4 @@ class Job:
     runs_claimed: int = 0  # occurrences claimed so far, for max_runs
     claimed_until: datetime | None = None  # the last occurrence claimed
     payload_id: str | None = None  # names the payload's own item, where it has one
+    has_children: bool = False  # other jobs depend on it

@@ -3,10 +3,15 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from shared.model.job import Priority
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """Occurrence `scheduled_for` of `job_id`, claimed under `revision` by the tick of epoch `fence` (0: by submit)."""
+    """Occurrence `scheduled_for` of `job_id`, claimed under `revision` by the tick of epoch `fence` (0: by submit).
+
+    `priority` and `group` say how it travels; they do not stand in its body.
+    """
 
     job_id: str
     scheduled_for: datetime
@@ -16,3 +21,5 @@ class Message:
     skip: str | None = None  # the reason, for an occurrence that is to be recorded but not run
     missed: int | None = None
     missed_until: datetime | None = None
+    priority: Priority = "normal"
+    group: str | None = None

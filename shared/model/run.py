@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class RunStatus(StrEnum):
-    """`enqueued` is never stored: a claimed occurrence without a run item is enqueued."""
+    """A claimed occurrence without a run item is enqueued; so is a stored run that waits (see Run.reason)."""
 
     ENQUEUED = "enqueued"
     RUNNING = "running"
@@ -38,11 +38,15 @@ class Attempt:
     finished_at: datetime | None = None
     outcome: Outcome | None = None
     error: str | None = None
+    error_kind: str | None = None  # what `retry_on` and `give_up_on` name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One item of the store: occurrence `scheduled_for` of job `job_id`."""
+    """One item of the store: occurrence `scheduled_for` of job `job_id`.
+
+    `reason`: why it was skipped or cancelled, or what an enqueued one waits for.
+    """
 
     job_id: str
     scheduled_for: datetime
@@ -57,6 +61,14 @@ class Run:
     result: str | None = None  # one JSON text
     missed: int | None = None  # how many occurrences a skipped run stands for, from its own on
     missed_until: datetime | None = None  # the last of them
+    requested_at: datetime | None = None  # by a trigger or a redrive: then no schedule brings it (again)
+    earlier_attempts: int = 0  # made before its last redrive; they do not count against max_attempts
+    progress: str | None = None  # one JSON text, the latest that its handler reported
+
+    @property
+    def attempts_of_round(self) -> int:
+        """How many attempts count against the job's max_attempts."""
+        return self.attempt - self.earlier_attempts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,4 +78,5 @@ class Result:
     outcome: Outcome
     result: str | None = None  # one JSON text, for succeeded
     error: str | None = None  # for the others; at most 512 bytes of UTF-8
+    error_kinds: tuple[str, ...] = ()  # for the others, the narrowest first: ("KeyError", "LookupError", "Exception")
     note: str | None = None  # why a succeeded attempt has no result although its target returned something

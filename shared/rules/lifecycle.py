@@ -1,6 +1,6 @@
 """The states of a run and what moves it between them: the only authority. It never writes (store.runs does).
 
-`enqueued` stands for a claimed occurrence without a run item.
+`enqueued` stands for a claimed occurrence without a run item, and for a run that is stored and waits.
 """
 
 from enum import StrEnum
@@ -22,13 +22,15 @@ class Event(StrEnum):
     FAIL = "fail"  # the attempt failed and the policy allows another
     EXHAUST = "exhaust"  # the last attempt failed
     CANCEL = "cancel"  # by a user, while it waits for a retry or in place of the next attempt
-    WITHDRAW = "withdraw"  # a start that turned out void is taken back
+    WITHDRAW = "withdraw"  # a start that turned out void, or that has to wait, is taken back
     SKIP = "skip"  # recorded with a reason and never run
+    REDRIVE = "redrive"  # by a user: a dead-lettered run again
 
 
 TRANSITIONS: Final[dict[tuple[RunStatus, Event], RunStatus]] = {
     (ENQUEUED, Event.START): RUNNING,
     (ENQUEUED, Event.SKIP): SKIPPED,
+    (ENQUEUED, Event.CANCEL): CANCELLED,
     (RUNNING, Event.TAKE_OVER): RUNNING,
     (RUNNING, Event.SUCCEED): SUCCEEDED,
     (RUNNING, Event.FAIL): FAILED,
@@ -38,6 +40,7 @@ TRANSITIONS: Final[dict[tuple[RunStatus, Event], RunStatus]] = {
     (RUNNING, Event.SKIP): SKIPPED,
     (FAILED, Event.START): RUNNING,
     (FAILED, Event.CANCEL): CANCELLED,
+    (DEAD_LETTERED, Event.REDRIVE): ENQUEUED,
 }
 
 TERMINAL: Final = frozenset({SUCCEEDED, DEAD_LETTERED, CANCELLED, SKIPPED})

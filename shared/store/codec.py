@@ -21,6 +21,7 @@ KEPT_ATTEMPTS = 20
 
 T = TypeVar("T")
 _MOMENTS = ("run_at", "anchor", "start_at", "end_at")
+_CLAIM_FIELDS = ("priority", "group")  # what stands beside the schedule in its text
 
 
 def read_all(items: Iterable[Item], read: Callable[[Item], T]) -> tuple[list[T], list[Item]]:
@@ -51,7 +52,7 @@ def job_item(job: Job, shard: int, ttl: datetime | None = None) -> Item:
         "fence": number(job.fence),
         "created_at": text(sort_text(job.created_at)),
         "changed_at": text(sort_text(job.changed_at)),
-        "schedule": text(schedule_text(spec.schedule)),
+        "schedule": text(_claim_text(spec)),
         "target": text(_json({"kind": spec.target.kind, **spec.target.params})),
         "timeout_s": number(spec.timeout_s),
         "runs_claimed": number(job.runs_claimed),
@@ -72,6 +73,13 @@ def job_item(job: Job, shard: int, ttl: datetime | None = None) -> Item:
         item["tags"] = {"M": {name: text(value) for name, value in spec.tags.items()}}
     if spec.deadline_s is not None:
         item["deadline_s"] = number(spec.deadline_s)
+    if spec.overlap != "allow":
+        item["overlap"] = text(spec.overlap)
+    if spec.depends_on:
+        item["depends_on"] = text(_json(spec.depends_on))
+        item["on_parent_failure"] = text(spec.on_parent_failure)
+    if job.has_children:
+        item["has_children"] = {"BOOL": True}
     item |= {name: text(value) for name, value in (("name", spec.name), ("group", spec.group)) if value is not None}
     if ttl is not None:
         item[keys.TTL_ATTRIBUTE] = number(epoch_s(ttl))
@@ -89,9 +97,13 @@ def job_of(item: Item, payload: str | None = None) -> Job:
         target=Target(kind=kind, params=params),
         payload=item["payload"]["S"] if "payload" in item else payload if payload is not None else "null",
         schedule=schedule_of(item["schedule"]["S"]),
-        retry=Retry(**json.loads(item["retry"]["S"])) if "retry" in item else Retry(),
+        retry=_retry_of(item["retry"]["S"]) if "retry" in item else Retry(),
         timeout_s=int(item["timeout_s"]["N"]),
         deadline_s=int(item["deadline_s"]["N"]) if "deadline_s" in item else None,
+        overlap=item["overlap"]["S"] if "overlap" in item else "allow",
+        priority=_claim_fields(item["schedule"]["S"]).get("priority", "normal"),
+        depends_on=tuple(json.loads(item["depends_on"]["S"])) if "depends_on" in item else (),
+        on_parent_failure=item["on_parent_failure"]["S"] if "on_parent_failure" in item else "skip",
     )
     return Job(
         job_id=keys.job_id_of(item[keys.PK]["S"]),
@@ -106,6 +118,7 @@ def job_of(item: Item, payload: str | None = None) -> Job:
         runs_claimed=int(item["runs_claimed"]["N"]),
         claimed_until=_moment_of(item, "claimed_until"),
         payload_id=_text_of(item, "payload_id"),
+        has_children="has_children" in item,
     )
 
 
@@ -127,7 +140,20 @@ def due_of(item: Item) -> Due:
         revision=int(item["revision"]["N"]),
         timeout_s=int(item["timeout_s"]["N"]),
         runs_claimed=int(item["runs_claimed"]["N"]),
+        **_claim_fields(item["schedule"]["S"]),
     )
+
+
+def _claim_text(spec: JobSpec) -> str:
+    """The schedule, and with it what else a claim needs: the index shows the one text, and its projection is fixed."""
+    others = {"priority": spec.priority, "group": spec.group}
+    chosen = {name: value for name, value in others.items() if value not in ("normal", None)}
+    return _json({**json.loads(schedule_text(spec.schedule)), **chosen})
+
+
+def _claim_fields(text_: str) -> dict[str, Any]:
+    fields: dict[str, Any] = json.loads(text_)
+    return {name: fields[name] for name in _CLAIM_FIELDS if name in fields}
 
 
 def schedule_text(schedule: Schedule) -> str:
@@ -142,8 +168,10 @@ def schedule_text(schedule: Schedule) -> str:
 
 
 def schedule_of(text_: str) -> Schedule:
-    """The reverse of `schedule_text`."""
+    """The reverse of `schedule_text`; what else a claim needs is left out."""
     fields: dict[str, Any] = json.loads(text_)
+    for name in _CLAIM_FIELDS:
+        fields.pop(name, None)
     for name in _MOMENTS:
         if name in fields:
             fields[name] = from_sort_text(fields[name])
@@ -171,6 +199,9 @@ def run_of(item: Item) -> Run:
         result=_text_of(item, "result"),
         missed=int(item["missed"]["N"]) if "missed" in item else None,
         missed_until=_moment_of(item, "missed_until"),
+        requested_at=_moment_of(item, "requested_at"),
+        earlier_attempts=int(item["earlier_attempts"]["N"]) if "earlier_attempts" in item else 0,
+        progress=_text_of(item, "progress"),
     )
 
 
@@ -205,6 +236,8 @@ def _attempt_value(attempt: Attempt) -> Item:
         value["outcome"] = text(attempt.outcome)
     if attempt.error is not None:
         value["error"] = text(attempt.error)
+    if attempt.error_kind is not None:
+        value["kind"] = text(attempt.error_kind)
     return value
 
 
@@ -217,6 +250,7 @@ def _attempt_of(number_: int, value: Item) -> Attempt:
         finished_at=_moment_of(value, "finished"),
         outcome=Outcome(value["outcome"]["S"]) if "outcome" in value else None,
         error=_text_of(value, "error"),
+        error_kind=_text_of(value, "kind"),
     )
 
 
@@ -230,8 +264,15 @@ def _lost(attempt: Attempt) -> Attempt:
     )
 
 
-def _retry_dict(retry: Retry) -> dict[str, float]:
-    return {name: getattr(retry, name) for name in Retry.__dataclass_fields__}
+def _retry_dict(retry: Retry) -> dict[str, object]:
+    fields = {name: getattr(retry, name) for name in Retry.__dataclass_fields__}
+    return {name: value for name, value in fields.items() if value != ()}
+
+
+def _retry_of(text_: str) -> Retry:
+    fields: dict[str, Any] = json.loads(text_)
+    values: dict[str, Any] = {name: tuple(it) if isinstance(it, list) else it for name, it in fields.items()}
+    return Retry(**values)
 
 
 def _target_of(text_: str) -> tuple[str, dict[str, object]]:

@@ -21,7 +21,7 @@ BEGIN = (Event.START, Event.TAKE_OVER)
 @pytest.mark.parametrize("status", RunStatus)
 def test_a_run_starts_in_just_those_states_that_the_table_names(aws: Aws, status: RunStatus) -> None:
     runs = Runs(Table(aws.dynamodb, aws.table), timedelta(days=1))
-    if status is not RunStatus.ENQUEUED:  # which has no item
+    if status is not RunStatus.ENQUEUED:  # which has an item only where it waits
         runs.start(MESSAGE, "first", DUE)
         # Whatever its state: its lease is over and its wait too, so that only the state can refuse.
         item = aws.dynamodb.get_item(TableName=aws.table, Key=run_key("a", DUE))["Item"]
