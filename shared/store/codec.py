@@ -81,9 +81,19 @@ def job_item(job: Job, shard: int, ttl: datetime | None = None) -> Item:
     if job.has_children:
         item["has_children"] = {"BOOL": True}
     item |= {name: text(value) for name, value in (("name", spec.name), ("group", spec.group)) if value is not None}
+    item |= _list_keys(job)
     if ttl is not None:
         item[keys.TTL_ATTRIBUTE] = number(epoch_s(ttl))
     return item
+
+
+def _list_keys(job: Job) -> Item:
+    """Where a job with a group stands in the index of lists."""
+    group = job.spec.group
+    if group is None:
+        return {}
+    at = keys.group_list_at(job.created_at, job.job_id)
+    return {keys.LIST_KEY: text(keys.group_list_key(group)), keys.LIST_AT: text(at)}
 
 
 def job_of(item: Item, payload: str | None = None) -> Job:
@@ -199,6 +209,7 @@ def run_of(item: Item) -> Run:
         result=_text_of(item, "result"),
         missed=int(item["missed"]["N"]) if "missed" in item else None,
         missed_until=_moment_of(item, "missed_until"),
+        waited="waited" in item,
         requested_at=_moment_of(item, "requested_at"),
         earlier_attempts=int(item["earlier_attempts"]["N"]) if "earlier_attempts" in item else 0,
         progress=_text_of(item, "progress"),

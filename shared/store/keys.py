@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from shared.model.instants import from_sort_text, sort_text
+from shared.rules.sharding import stable_hash
 
 PK = "pk"
 SK = "sk"
@@ -14,6 +15,12 @@ DUE_KEY = "due_key"  # `<bucket>#<shard>`
 DUE_AT = "due_at"
 DUE_PROJECTION = ("schedule", "revision", "timeout_s", "runs_claimed")  # with the keys, all that a claim needs
 
+# The index of lists. Sparse: only a job with a group and a dead-lettered run have these two attributes.
+LIST_INDEX = "lists"
+LIST_KEY = "list_key"  # `group#<group>`, or `dead#<part>`
+LIST_AT = "list_at"
+DEAD_PARTS = 16  # the dead-lettered runs of all jobs, spread: one partition of an index takes 1,000 writes a second
+
 JOB = "job"
 PAYLOAD_PREFIX = "payload#"
 LEASE = "lease"
@@ -21,6 +28,8 @@ RUN_PREFIX = "run#"
 RUNS_END = "run$"  # sorts after every run
 CLAIM_PREFIX = "claim#"
 BUCKET = timedelta(minutes=1)
+
+CURSOR_SECRET_PK, CURSOR_SECRET_SK = "stack", "cursor_key"
 
 Key = dict[str, dict[str, str]]
 
@@ -83,3 +92,38 @@ def bucket_of(moment: datetime) -> datetime:
 def due_key(moment: datetime, shard: int) -> str:
     """Partition of the index for jobs of `shard` that are due in the minute of `moment`: `2026-11-29T12:00#3`."""
     return f"{sort_text(bucket_of(moment))[:16]}#{shard}"
+
+
+def group_list_key(group: str) -> str:
+    """Partition of the index of lists for the jobs of `group`."""
+    return f"group#{group}"
+
+
+def group_list_at(created_at: datetime, job_id: str) -> str:
+    """Where a job stands in its group: never elsewhere, so that who goes through the group meets it once."""
+    return f"{sort_text(created_at)}#{job_id}"
+
+
+def dead_list_key(part: int) -> str:
+    """Partition of the index of lists for dead-lettered runs; `part` is 0 to DEAD_PARTS - 1."""
+    return f"dead#{part}"
+
+
+def dead_part_of(job_id: str) -> int:
+    """The part that all dead-lettered runs of a job are in."""
+    return stable_hash(job_id) % DEAD_PARTS
+
+
+def dead_list_at(job_id: str, scheduled_for: datetime) -> str:
+    """Where a dead-lettered run stands in its part: beside the others of its job."""
+    return f"{job_id}#{sort_text(scheduled_for)}"
+
+
+def after_dead_of(job_id: str) -> str:
+    """Sorts after all dead-lettered runs of a job, and before those of any other that follows it."""
+    return f"{job_id}$"  # no job id has a character below `-`
+
+
+def cursor_secret_key() -> Key:
+    """The secret that the cursors of this deployment are signed with."""
+    return _key(CURSOR_SECRET_PK, CURSOR_SECRET_SK)

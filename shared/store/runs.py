@@ -131,7 +131,9 @@ class Runs:
 
     def exhaust(self, run: Run, attempts: tuple[Attempt, ...], now: datetime) -> None:
         """The last attempt failed and the dead-letter queue has it. Raises LeaseLostError, CancelRequestedError."""
-        self._finish(run, Event.EXHAUST, attempts, now, values={}, also=_NOT_CANCELLED)
+        part, at = keys.dead_part_of(run.job_id), keys.dead_list_at(run.job_id, run.scheduled_for)
+        listed = {":list_key": text(keys.dead_list_key(part)), ":list_at": text(at)}
+        self._finish(run, Event.EXHAUST, attempts, now, values=listed, also=_NOT_CANCELLED)
 
     def cancel(self, run: Run, attempts: tuple[Attempt, ...], reason: str, now: datetime) -> None:
         """No further attempt: the run ends as cancelled. Raises LeaseLostError."""

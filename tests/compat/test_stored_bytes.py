@@ -68,6 +68,8 @@ def test_this_version_still_writes_jobs_so(name: str) -> None:
     if group is not None:  # stands with the schedule by now, for the tick
         assert json.loads(written["schedule"]["S"]) == {**json.loads(kept.pop("schedule")["S"]), "group": group}
         del written["schedule"]
+        assert written.pop("list_key") == {"S": f"group#{group}"}  # the group's list
+        assert written.pop("list_at") == {"S": f"{kept['created_at']['S']}#{v0_1_0.JOBS[name].job_id}"}
     assert written == kept
 
 

@@ -51,7 +51,7 @@ def delete(aws: Aws) -> None:
 
 
 def _create_table(dynamodb: "DynamoDBClient", name: str) -> str:
-    strings = (keys.PK, keys.SK, keys.DUE_KEY, keys.DUE_AT)
+    strings = (keys.PK, keys.SK, keys.DUE_KEY, keys.DUE_AT, keys.LIST_KEY, keys.LIST_AT)
     dynamodb.create_table(
         TableName=name,
         BillingMode="PAY_PER_REQUEST",
@@ -65,7 +65,15 @@ def _create_table(dynamodb: "DynamoDBClient", name: str) -> str:
                     {"AttributeName": keys.DUE_AT, "KeyType": "RANGE"},
                 ],
                 "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(keys.DUE_PROJECTION)},
-            }
+            },
+            {
+                "IndexName": keys.LIST_INDEX,
+                "KeySchema": [
+                    {"AttributeName": keys.LIST_KEY, "KeyType": "HASH"},
+                    {"AttributeName": keys.LIST_AT, "KeyType": "RANGE"},
+                ],
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+            },
         ],
     )
     dynamodb.update_time_to_live(

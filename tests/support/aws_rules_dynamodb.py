@@ -9,7 +9,7 @@ from tests.support import aws_rules_expressions as expressions
 from tests.support import aws_rules_partiql as partiql
 from tests.support.aws_rules_expressions import ExpressionError, Placeholders
 from tests.support.aws_rules_items import (
-    INDEX_KEY_BYTES,
+    INDEXES,
     KEY_BYTES,
     attribute_problems,
     item_bytes,
@@ -37,7 +37,6 @@ MAX_BATCH_GET = 100
 MAX_TRANSACT = 100
 MAX_TRANSACT_BYTES = 4 * 1024 * 1024
 MAX_SEGMENTS = 1_000_000
-_PROJECTED = {keys.PK, keys.SK, keys.DUE_KEY, keys.DUE_AT, *keys.DUE_PROJECTION}
 _SINGLE = ("PutItem", "UpdateItem", "DeleteItem", "GetItem", "Query", "Scan")
 
 
@@ -70,7 +69,11 @@ def _request(operation: str, params: dict[str, Any]) -> Iterator[str]:
 
 
 def _read(operation: str, params: dict[str, Any]) -> Iterator[str]:
-    on_index = "IndexName" in params
+    index = params.get("IndexName")
+    on_index = index is not None
+    if on_index and index not in INDEXES:
+        yield f"there is no index {index} ({INDEX})"
+        return
     if on_index and params.get("ConsistentRead"):
         yield f"a global index cannot be read with ConsistentRead ({INDEX})"
     if on_index and params.get("Select") == "ALL_ATTRIBUTES":
@@ -80,7 +83,7 @@ def _read(operation: str, params: dict[str, Any]) -> Iterator[str]:
     if operation == "Query" and "KeyConditionExpression" not in params:
         yield f"Query needs a KeyConditionExpression ({QUERY})"
     start = params.get("ExclusiveStartKey")
-    wanted = set(KEY_BYTES) | (set(INDEX_KEY_BYTES) if on_index else set())
+    wanted = set(KEY_BYTES) | (set(INDEXES[index][:2]) if index else set())
     if start is not None and set(start) != wanted:
         yield f"ExclusiveStartKey holds exactly {sorted(wanted)}, not {sorted(start)} ({QUERY})"
     if operation == "Scan":
@@ -137,15 +140,14 @@ def _condition(_: str, __: dict[str, Any], text: str, placeholders: Placeholders
 def _filter(operation: str, params: dict[str, Any], text: str, placeholders: Placeholders) -> Iterator[str]:
     comparisons, _ = expressions.read_condition(text, placeholders)
     if operation == "Query":
-        own = INDEX_KEY_BYTES if "IndexName" in params else KEY_BYTES
+        own = INDEXES[params["IndexName"]][:2] if "IndexName" in params else KEY_BYTES
         named = {operand.path[0] for c in comparisons for operand in c.operands if operand.path}
         for name in sorted(set(own) & {str(n) for n in named}):
             yield f"FilterExpression cannot name the key attribute {name} ({QUERY})"
 
 
 def _key_condition(_: str, params: dict[str, Any], text: str, placeholders: Placeholders) -> Iterator[str]:
-    on_index = "IndexName" in params
-    partition, sort = (keys.DUE_KEY, keys.DUE_AT) if on_index else (keys.PK, keys.SK)
+    partition, sort = INDEXES[params["IndexName"]][:2] if "IndexName" in params else (keys.PK, keys.SK)
     expressions.read_key_condition(text, placeholders, partition, sort)
     return iter(())
 
@@ -153,7 +155,8 @@ def _key_condition(_: str, params: dict[str, Any], text: str, placeholders: Plac
 def _projection(_: str, params: dict[str, Any], text: str, placeholders: Placeholders) -> Iterator[str]:
     paths = expressions.read_projection(text, placeholders)
     if "IndexName" in params:
-        for name in sorted({str(path[0]) for path in paths} - _PROJECTED):
+        hash_key, sort_key, others = INDEXES[params["IndexName"]]
+        for name in sorted({str(path[0]) for path in paths} - {*KEY_BYTES, hash_key, sort_key, *others}):
             yield f"index {params['IndexName']} does not project {name} ({INDEX})"
 
 

@@ -18,7 +18,11 @@ MAX_ITEM_BYTES = 400 * 1024
 MAX_DIGITS = 38
 MAX_DEPTH = 32
 KEY_BYTES = {keys.PK: 2048, keys.SK: 1024}
-INDEX_KEY_BYTES = {keys.DUE_KEY: 2048, keys.DUE_AT: 1024}
+INDEXES = {  # name → its partition key, its sort key, what it projects beside all keys
+    keys.DUE_INDEX: (keys.DUE_KEY, keys.DUE_AT, keys.DUE_PROJECTION),
+    keys.LIST_INDEX: (keys.LIST_KEY, keys.LIST_AT, ()),
+}
+INDEX_KEY_BYTES = {name: size for key, at, _ in INDEXES.values() for name, size in ((key, 2048), (at, 1024))}
 _LATEST_TTL = 10**11  # seconds until the year 5138: more is milliseconds
 
 Value = Mapping[str, Any]

@@ -1,10 +1,11 @@
 """A DynamoDB table in this process's memory, behind a client's methods: as strict about races, 100 × as fast as moto.
 
-It judges conditions, keeps the index `due` (which may lag), pages and answers as DynamoDB does, for the requests that
+It judges conditions, keeps the indexes (which may lag), pages and answers as DynamoDB does, for the requests that
 Duetime makes and no others. It checks no limits: the observers of `calls` (aws_rules among them) see every call.
 """
 
 import functools
+import hashlib
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,7 +18,10 @@ from tests.support.memory_expressions import Item, added, compared, put_at, valu
 from tests.support.partiql import Condition, Path, Sum, Update
 
 Key = tuple[str, str]
-_PROJECTED = (keys.PK, keys.SK, keys.DUE_KEY, keys.DUE_AT, *keys.DUE_PROJECTION)
+_INDEXES = {  # name → its partition key, its sort key, what it shows beside all keys
+    keys.DUE_INDEX: (keys.DUE_KEY, keys.DUE_AT, keys.DUE_PROJECTION),
+    keys.LIST_INDEX: (keys.LIST_KEY, keys.LIST_AT, ()),
+}
 PAGE_ITEMS = 300  # of a query or scan; DynamoDB cuts at 1 MB
 
 
@@ -28,16 +32,45 @@ def refused(code: str, operation: str, **more: Any) -> ClientError:
     return ClientError(error, operation)
 
 
+class _Index:
+    """One index: what it shows, by partition. It is sparse: only items that have both of its keys are in it."""
+
+    def __init__(self, hash_name: str, range_name: str, others: tuple[str, ...]) -> None:
+        self.hash_name, self.range_name = hash_name, range_name
+        self._projected = (keys.PK, keys.SK, hash_name, range_name, *others)
+        self._parts: dict[str, dict[Key, Item]] = {}
+        self._shown: dict[Key, str] = {}  # key → the partition it is shown in
+
+    def show(self, key: Key, item: Item | None) -> None:
+        if key in self._shown:
+            self._parts[self._shown.pop(key)].pop(key)
+        if item is not None and self.hash_name in item and self.range_name in item:
+            part = item[self.hash_name]["S"]
+            self._parts.setdefault(part, {})[key] = {name: item[name] for name in self._projected if name in item}
+            self._shown[key] = part
+
+    def items(self, part: str | None) -> list[Item]:
+        """What is shown in one partition, or in all, in order."""
+        shown = (
+            self._parts.get(part, {}).values()
+            if part is not None
+            else (item for members in self._parts.values() for item in members.values())
+        )
+        return sorted(shown, key=self.order)
+
+    def order(self, item: Item) -> tuple[str, ...]:
+        return item[self.range_name]["S"], item[keys.PK]["S"], item[keys.SK]["S"]
+
+
 class MemoryTable:
-    """Items by key, and what the index shows of them. `written` is told (key, old item, new item) of every write."""
+    """Items by key, and what the indexes show of them. `written` is told (key, old item, new item) of every write."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self.now = now
         self.index_lag_s = 0.0
         self.written: Callable[[Key, Item | None, Item | None], None] = lambda key, old, new: None
         self._items: dict[str, dict[str, Item]] = {}
-        self._index: dict[str, dict[Key, Item]] = {}
-        self._shown: dict[Key, str] = {}  # key → the partition of the index it is shown in
+        self._indexes = {name: _Index(*shape) for name, shape in _INDEXES.items()}
         self._pending: list[tuple[datetime, Key, Item | None]] = []
 
     def get(self, key: Key) -> Item | None:
@@ -50,7 +83,7 @@ class MemoryTable:
             self._items.get(key[0], {}).pop(key[1], None)
         else:
             self._items.setdefault(key[0], {})[key[1]] = item
-        if key[1] == keys.JOB:
+        if key[1] == keys.JOB or any(keys.LIST_KEY in one for one in (old, item) if one):
             self._pending.append((self.now() + timedelta(seconds=self.index_lag_s), key, item))
         self.written(key, old, item)
 
@@ -61,30 +94,20 @@ class MemoryTable:
     def all(self) -> list[Item]:
         return [item for pk in sorted(self._items) for item in self.partition(pk)]
 
-    def indexed(self, due_key: str | None = None) -> list[Item]:
-        """What the index shows now, in one of its partitions or in all, by due time."""
-        self._show()
-        shown = (
-            self._index.get(due_key, {}).values()
-            if due_key is not None
-            else (item for part in self._index.values() for item in part.values())
-        )
-        return sorted(shown, key=lambda item: (item[keys.DUE_AT]["S"], item[keys.PK]["S"]))
-
-    def _show(self) -> None:
+    def index(self, name: str) -> _Index:
+        """An index as it is now."""
         now = self.now()
         later = [change for change in self._pending if change[0] > now]
         for at, key, item in self._pending:
-            if at > now:
-                continue
-            if key in self._shown:
-                self._index[self._shown.pop(key)].pop(key)
-            if item is not None and keys.DUE_KEY in item and keys.DUE_AT in item:
-                due_key = item[keys.DUE_KEY]["S"]
-                projected = {name: item[name] for name in _PROJECTED if name in item}
-                self._index.setdefault(due_key, {})[key] = projected
-                self._shown[key] = due_key
+            if at <= now:
+                for index in self._indexes.values():
+                    index.show(key, item)
         self._pending = later
+        return self._indexes[name]
+
+    def indexed(self) -> list[Item]:
+        """What the index `due` shows now, by due time."""
+        return self.index(keys.DUE_INDEX).items(None)
 
 
 class MemoryDynamoDB:
@@ -145,25 +168,26 @@ class MemoryDynamoDB:
     def _query(self, params: Item) -> Item:
         names, values = params["ExpressionAttributeNames"], params["ExpressionAttributeValues"]
         holds = memory_expressions.condition(params["KeyConditionExpression"])
-        in_index = "IndexName" in params
-        hash_name = keys.DUE_KEY if in_index else keys.PK
+        index = self.table.index(params["IndexName"]) if "IndexName" in params else None
         # Every key condition of Duetime begins with the equality of the partition key.
         first, placeholder = params["KeyConditionExpression"].split(" = ", 1)
-        if names[first] != hash_name:
+        if names[first] != (index.hash_name if index else keys.PK):
             raise refused("ValidationException", "Query")
         wanted = values[placeholder.split(" ", 1)[0]]["S"]
-        there = self.table.indexed(wanted) if in_index else self.table.partition(wanted)
+        there = index.items(wanted) if index else self.table.partition(wanted)
         found = [item for item in there if holds(item, names, values)]
-        order = _in_index if in_index else _in_table
+        order = index.order if index else _in_table
+        key_names = (keys.PK, keys.SK, index.hash_name, index.range_name) if index else (keys.PK, keys.SK)
         if not params.get("ScanIndexForward", True):
             found.reverse()
-            return _page(found, params, lambda item, start: order(item) < order(start))
-        return _page(found, params, lambda item, start: order(item) > order(start))
+            return _page(found, params, key_names, lambda item, start: order(item) < order(start))
+        return _page(found, params, key_names, lambda item, start: order(item) > order(start))
 
     def _scan(self, params: Item) -> Item:
         segments, segment = params.get("TotalSegments", 1), params.get("Segment", 0)
         there = [item for item in self.table.all() if sum(item[keys.PK]["S"].encode()) % segments == segment]
-        return _page(there, params, lambda item, start: _key(item) > _key(start))
+        there.sort(key=_in_scan)
+        return _page(there, params, (keys.PK, keys.SK), lambda item, start: _in_scan(item) > _in_scan(start))
 
     def _batch_execute_statement(self, params: Item) -> Item:
         return {"Responses": [self._statement(one) for one in params["Statements"]]}
@@ -217,15 +241,19 @@ def _key(item: Item) -> Key:
     return item[keys.PK]["S"], item[keys.SK]["S"]
 
 
+def _in_scan(item: Item) -> tuple[bytes, str, str]:
+    """A scan goes by a hash of the partition key, as DynamoDB's does: an order that means nothing and stays."""
+    pk, sk = _key(item)
+    return hashlib.md5(pk.encode(), usedforsecurity=False).digest(), pk, sk
+
+
 def _in_table(item: Item) -> tuple[str, ...]:
     return (item[keys.SK]["S"],)
 
 
-def _in_index(item: Item) -> tuple[str, ...]:
-    return item[keys.DUE_AT]["S"], item[keys.PK]["S"]
-
-
-def _page(found: list[Item], params: Item, comes_after: Callable[[Item, Item], bool]) -> Item:
+def _page(
+    found: list[Item], params: Item, key_names: tuple[str, ...], comes_after: Callable[[Item, Item], bool]
+) -> Item:
     """One page from ExclusiveStartKey on; a filter is judged after the page is cut, as DynamoDB does."""
     start = params.get("ExclusiveStartKey")
     there = found if start is None else [item for item in found if comes_after(item, start)]
@@ -234,9 +262,7 @@ def _page(found: list[Item], params: Item, comes_after: Callable[[Item, Item], b
     answer: Item = {}
     if len(there) > size or ("Limit" in params and len(page) == size):
         last = page[-1]
-        answer["LastEvaluatedKey"] = {
-            name: last[name] for name in (keys.PK, keys.SK, keys.DUE_KEY, keys.DUE_AT) if name in last
-        }
+        answer["LastEvaluatedKey"] = {name: last[name] for name in key_names}
     if "FilterExpression" in params:
         passes = memory_expressions.condition(params["FilterExpression"])
         names, values = params["ExpressionAttributeNames"], params["ExpressionAttributeValues"]
