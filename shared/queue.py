@@ -1,11 +1,12 @@
-"""The queue between claim and run, and the dead-letter queue. It never reads or writes the table.
+"""The queues between claim and run, one a priority, and the dead-letter queue. It never reads or writes the table.
 
 AWS's limits (SQS quotas page): a delay is 0 to 900 whole seconds, a visibility 0 to 43,200 s from the receipt,
-a batch has at most 10 entries whose ids are letters, digits, `-`, `_`.
+a batch has at most 10 entries whose ids are letters, digits, `-`, `_`; a MessageGroupId is 1 to 128 letters, digits and
+punctuation. On a standard queue it is the key of a fair queue: it puts nothing in order, and a delay goes with it.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
@@ -16,6 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from shared.clock import Clock
 from shared.model.errors import DuetimeError
 from shared.model.instants import from_text, to_text
+from shared.model.job import PRIORITIES, Priority
 from shared.model.message import Message
 
 if TYPE_CHECKING:
@@ -36,25 +38,37 @@ class BadMessageError(DuetimeError):
     """A body that is not one of our messages."""
 
 
+class UnknownQueueError(DuetimeError):
+    """Messages came from a queue that is none of ours: a mapping too many feeds the executor."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobQueue:
-    """The queue at `url`. `pause(seconds)` is called between two tries of a refused entry."""
+    """A queue for each priority, at `urls`. `pause(seconds)` is called between two tries of a refused entry."""
 
     client: "SQSClient"
-    url: str
+    urls: Mapping[Priority, str]
     clock: Clock
     pause: Callable[[float], None]
 
     def send(self, messages: Sequence[Message]) -> None:
-        """Send each so that it is received at its second, never before; what was taken is not sent again.
+        """Send each, by its priority, so that it is received at its second, never before; none twice once it is taken.
 
-        Raises SendError.
+        Raises SendError. The most urgent go first: a queue that takes no more holds up none above it.
         """
-        for start in range(0, len(messages), BATCH):
-            self._send_batch(messages[start : start + BATCH])
+        for priority in PRIORITIES:
+            own = [message for message in messages if message.priority == priority]
+            for start in range(0, len(own), BATCH):
+                self._send_batch(self.urls[priority], own[start : start + BATCH])
 
-    def hide(self, receipts: Sequence[tuple[str, float]]) -> None:
-        """Make received messages come back after so many seconds: (receipt handle, seconds), at most 10.
+    def send_anew(self, body: str, priority: Priority, group: str | None, wait_s: float) -> None:
+        """Send what was received as a message of its own, to come after `wait_s`, or after 900 s if that is longer."""
+        fair = {} if group is None else {"MessageGroupId": group}
+        delay = whole_s(wait_s, MAX_DELAY_S)
+        self.client.send_message(QueueUrl=self.urls[priority], MessageBody=body, DelaySeconds=delay, **fair)  # type: ignore[arg-type]
+
+    def hide(self, receipts: Sequence[tuple[str, float]], priority: Priority = "normal") -> None:
+        """Make messages that came from the queue of `priority` come back: (receipt handle, in seconds), at most 10.
 
         One that cannot be changed any more (its receipt is old) comes back by itself.
         """
@@ -63,16 +77,24 @@ class JobQueue:
             for place, (handle, seconds) in enumerate(receipts)
         ]
         if entries:
-            self.client.change_message_visibility_batch(QueueUrl=self.url, Entries=entries)  # type: ignore[arg-type]
+            self.client.change_message_visibility_batch(QueueUrl=self.urls[priority], Entries=entries)  # type: ignore[arg-type]
 
-    def _send_batch(self, messages: Sequence[Message]) -> None:
+    def priority_of(self, arn: str) -> Priority:
+        """Whose messages the queue of this ARN carries. Raises UnknownQueueError."""
+        name = arn.rpartition(":")[2]
+        for priority, url in self.urls.items():
+            if url.rpartition("/")[2] == name:
+                return priority
+        raise UnknownQueueError(f"messages came from {arn}, which is none of {', '.join(self.urls.values())}")
+
+    def _send_batch(self, url: str, messages: Sequence[Message]) -> None:
         # Entry ids are places in the batch: a job's own id may hold characters that SQS refuses, or come twice.
         left = dict(enumerate(messages))
         for attempt in range(SEND_TRIES):
             if attempt:
                 self.pause(0.05 * 4**attempt)
             try:
-                answer = self.client.send_message_batch(QueueUrl=self.url, Entries=list(self._entries(left)))
+                answer = self.client.send_message_batch(QueueUrl=url, Entries=list(self._entries(left)))
             except (ClientError, BotoCoreError) as error:
                 raise SendError(f"SQS did not take {len(left)} messages: {error}") from error
             # An entry in neither list of the answer counts as not taken.
@@ -85,8 +107,14 @@ class JobQueue:
     def _entries(self, messages: dict[int, Message]) -> Iterator["SendMessageBatchRequestEntryTypeDef"]:
         now = self.clock.now()  # at the send, not at the start of the tick: a stale clock would make it late
         for place, message in messages.items():
-            delay = delay_s(message.scheduled_for, now)
-            yield {"Id": str(place), "MessageBody": message_text(message), "DelaySeconds": delay}
+            entry: SendMessageBatchRequestEntryTypeDef = {
+                "Id": str(place),
+                "MessageBody": message_text(message),
+                "DelaySeconds": delay_s(message.scheduled_for, now),
+            }
+            if message.group is not None:
+                entry["MessageGroupId"] = message.group
+            yield entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +131,17 @@ class DeadLetterQueue:
 
 def delay_s(due: datetime, now: datetime) -> int:
     """Whole seconds to wait from `now` so that nothing comes before `due`: 0 to 900."""
-    return max(0, min(MAX_DELAY_S, ceil((due - now) / timedelta(seconds=1))))
+    return whole_s((due - now) / timedelta(seconds=1), MAX_DELAY_S)
 
 
 def hidden_s(seconds: float) -> int:
     """A visibility that SQS takes: whole seconds, 0 to 11 h; a longer wait is hidden again when it comes back."""
-    return max(0, min(MAX_HIDE_S, ceil(seconds)))
+    return whole_s(seconds, MAX_HIDE_S)
+
+
+def whole_s(seconds: float, most: int) -> int:
+    """Whole seconds, not less than `seconds` unless that is over `most`."""
+    return max(0, min(most, ceil(seconds)))
 
 
 def message_text(message: Message) -> str:

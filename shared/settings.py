@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from shared.model.errors import SettingsError
+from shared.model.job import Priority
 
 MAX_HORIZON_S = 840  # 900 s, the longest delay of an SQS message, less a minute between two ticks
 
@@ -51,11 +52,22 @@ def _read(source: Mapping[str, str], name: str, kind: object, limits: Mapping[st
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubmitSettings(_Settings):
+class _QueueSettings(_Settings):
+    queue_url: str = _text()  # of jobs of normal priority
+    high_queue_url: str = _text()
+    low_queue_url: str = _text()
+
+    @property
+    def queue_urls(self) -> dict[Priority, str]:
+        """The queue of each priority."""
+        return {"high": self.high_queue_url, "normal": self.queue_url, "low": self.low_queue_url}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubmitSettings(_QueueSettings):
     """The API function."""
 
     table: str = _text()
-    queue_url: str = _text()
     shards: int = _whole(1, 1024)  # shards that new jobs are spread over
     horizon_s: int = _whole(0, MAX_HORIZON_S)
     retention_days: int = _whole(1, 3650)
@@ -63,32 +75,29 @@ class SubmitSettings(_Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TickSettings(_Settings):
+class TickSettings(_QueueSettings):
     """The tick function."""
 
     table: str = _text()
-    queue_url: str = _text()
     shards: int = _whole(1, 1024)  # shards that the next occurrence of a claimed job is put into
     horizon_s: int = _whole(0, MAX_HORIZON_S)
     retention_days: int = _whole(1, 3650)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExecuteSettings(_Settings):
+class ExecuteSettings(_QueueSettings):
     """The executor function."""
 
     table: str = _text()
-    queue_url: str = _text()
     dead_letter_queue_url: str = _text()
     retention_days: int = _whole(1, 3650)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditSettings(_Settings):
+class AuditSettings(_QueueSettings):
     """The audit function."""
 
     table: str = _text()
-    queue_url: str = _text()
     shards: int = _whole(1, 1024)  # all shards that are ticked
     horizon_s: int = _whole(0, MAX_HORIZON_S)
     retention_days: int = _whole(1, 3650)

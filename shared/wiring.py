@@ -17,11 +17,15 @@ import boto3
 from botocore.config import Config
 
 from shared.clock import Clock, SystemClock
+from shared.flows.again import AgainFlow
 from shared.flows.attempt import Workshop
 from shared.flows.audit import AuditFlow
+from shared.flows.changing import Changer
 from shared.flows.claims import Claimer
 from shared.flows.control import ControlFlow
+from shared.flows.enqueue import Enqueuer
 from shared.flows.execute import ExecuteFlow
+from shared.flows.gates import Gates
 from shared.flows.inspect import InspectFlow
 from shared.flows.recover import Recovery
 from shared.flows.submit import SubmitFlow
@@ -31,6 +35,7 @@ from shared.rules.lease import RENEW_EVERY_S
 from shared.settings import AuditSettings, ExecuteSettings, SubmitSettings, TickSettings
 from shared.store.jobs import Jobs
 from shared.store.journal import Journal
+from shared.store.run_requests import RunRequests
 from shared.store.runs import Runs
 from shared.store.shards import Shards
 from shared.store.table import Table
@@ -61,6 +66,7 @@ class Api:
     handler_names: frozenset[str]
     submit: SubmitFlow
     control: ControlFlow
+    again: AgainFlow
     inspect: InspectFlow
     idempotency: "IdempotencyRecords"
 
@@ -96,14 +102,17 @@ def build_api(settings: SubmitSettings, aws: Clients, clock: Clock, names: froze
     table = Table(aws.dynamodb, settings.table, SEND_PAUSE)
     retention = timedelta(days=settings.retention_days)
     jobs, runs = Jobs(table, settings.shards, retention), Runs(table, retention)
-    queue = JobQueue(aws.sqs, settings.queue_url, clock, SEND_PAUSE)
-    inspect = InspectFlow(jobs, runs, Shards(table))
+    queue = JobQueue(aws.sqs, settings.queue_urls, clock, SEND_PAUSE)
+    inspect, requests = InspectFlow(jobs, runs, Shards(table)), RunRequests(table, retention)
+    enqueuer = Enqueuer(Journal(table), queue, clock, _token)
+    changer = Changer(jobs, enqueuer, settings.horizon_s)
     return Api(
         settings=settings,
         clock=clock,
         handler_names=names,
-        submit=SubmitFlow(jobs, runs, Journal(table), queue, clock, _token, settings.horizon_s),
-        control=ControlFlow(jobs, runs, inspect),
+        submit=SubmitFlow(jobs, runs, enqueuer, changer, _token),
+        control=ControlFlow(changer, runs, requests, inspect, _token),
+        again=AgainFlow(jobs, runs, requests, enqueuer),
         inspect=inspect,
         idempotency=IdempotencyRecords(aws.dynamodb, settings.table, clock),
     )
@@ -114,7 +123,7 @@ def build_tick(settings: TickSettings, aws: Clients, clock: Clock) -> TickFlow:
     table = Table(aws.dynamodb, settings.table, SEND_PAUSE)
     retention = timedelta(days=settings.retention_days)
     jobs, runs, journal = Jobs(table, settings.shards, retention), Runs(table, retention), Journal(table)
-    queue = JobQueue(aws.sqs, settings.queue_url, clock, SEND_PAUSE)
+    queue = JobQueue(aws.sqs, settings.queue_urls, clock, SEND_PAUSE)
     return TickFlow(
         jobs=jobs,
         shards=Shards(table),
@@ -135,12 +144,13 @@ def build_execute(settings: ExecuteSettings, aws: Clients, clock: Clock, targets
         runs=Runs(table, retention),
         dead_letters=DeadLetterQueue(aws.sqs, settings.dead_letter_queue_url),
         targets=targets,
+        gates=Gates(),
         clock=clock,
         fraction=random.random,
         worker_id=_worker_ids(),
         problem=lambda error: logger.warning("an AWS call failed and was got round", exc_info=error),
     )
-    queue = JobQueue(aws.sqs, settings.queue_url, clock, SEND_PAUSE)
+    queue = JobQueue(aws.sqs, settings.queue_urls, clock, SEND_PAUSE)
     return ExecuteFlow(queue, workshop, ThreadPoolExecutor(BATCH_THREADS), RENEW_EVERY_S)
 
 
@@ -149,7 +159,7 @@ def build_audit(settings: AuditSettings, aws: Clients, clock: Clock) -> AuditFlo
     table = Table(aws.dynamodb, settings.table, SEND_PAUSE)
     retention = timedelta(days=settings.retention_days)
     jobs, runs, journal = Jobs(table, settings.shards, retention), Runs(table, retention), Journal(table)
-    queue = JobQueue(aws.sqs, settings.queue_url, clock, SEND_PAUSE)
+    queue = JobQueue(aws.sqs, settings.queue_urls, clock, SEND_PAUSE)
     return AuditFlow(
         table=table,
         jobs=jobs,

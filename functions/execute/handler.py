@@ -19,12 +19,17 @@ flow = execute()
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """`event` is a batch of SQS; the answer is Lambda's partial batch response."""
     del context
-    batch = [Received(one["messageId"], one["receiptHandle"], one["body"]) for one in event["Records"]]
-    handled = flow.run(batch)
+    handled = flow.run([_received(record) for record in event["Records"]])
     for one in handled:
         _report(one)
     back = [{"itemIdentifier": one.received.message_id} for one in handled if not one.ended.done]
     return {"batchItemFailures": back}
+
+
+def _received(record: dict[str, Any]) -> Received:
+    priority = flow.queue.priority_of(record["eventSourceARN"])
+    attributes = record.get("attributes", {})
+    return Received.of(record["messageId"], record["receiptHandle"], record["body"], attributes, priority)
 
 
 def _report(one: Handled) -> None:

@@ -20,6 +20,7 @@ from shared.model.errors import (
     IdempotencyMismatchError,
     InputError,
     JobNotFoundError,
+    PreconditionError,
     TooLargeError,
 )
 from shared.queue import SendError
@@ -85,6 +86,7 @@ NO_ROUTE = Kind("route-not-found", 404, "There is no such path")
 METHOD = Kind("method-not-allowed", 405, "The path does not have this method")
 CONFLICT = Kind("conflict", 409, "The job's state does not allow this")
 IN_PROGRESS = Kind("idempotency-in-progress", 409, "The first call with this key is still going on", retry=True)
+PRECONDITION = Kind("precondition-failed", 412, "The job is at another version")
 TOO_LARGE = Kind("too-large", 413, "The request is too large")
 MEDIA_TYPE = Kind("unsupported-media-type", 415, "The body has to be JSON")
 MISMATCH = Kind("idempotency-mismatch", 422, "The key was used with another body")
@@ -98,6 +100,7 @@ _KINDS: tuple[tuple[type[Exception], Kind], ...] = (  # the first that fits; the
     (RouteNotFoundError, NO_ROUTE),
     (MethodNotAllowedError, METHOD),
     (ConflictError, CONFLICT),
+    (PreconditionError, PRECONDITION),
     (IdempotencyInProgressError, IN_PROGRESS),
     (UnsupportedMediaTypeError, MEDIA_TYPE),
     (IdempotencyMismatchError, MISMATCH),

@@ -9,6 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from shared.clock import Clock
 from shared.flows.dead_letter import dead_letter_text
+from shared.flows.gates import Gates, MustSkipError, MustWaitError
 from shared.model.call import Call
 from shared.model.errors import LeaseLostError
 from shared.model.job import Job, JobStatus
@@ -70,6 +71,7 @@ class Workshop:
     runs: Runs
     dead_letters: DeadLetterQueue
     targets: TargetCaller
+    gates: Gates
     clock: Clock
     fraction: Callable[[], float]  # 0 to 1, a new one at each call: the jitter of a backoff
     worker_id: Callable[[], str]  # a new one at each call: names the environment and the attempt
@@ -82,6 +84,7 @@ class AttemptFlow:
 
     workshop: Workshop
     message: Message
+    receives: int = 1  # how often the message has been received
     stop: threading.Event = field(default_factory=threading.Event)
     run: Run | None = None  # while it is going on
     lease_expires_at: datetime | None = None
@@ -100,6 +103,10 @@ class AttemptFlow:
             result = record.run_once(self._effect)
         except VoidStartError as void:
             return Ended(done=True, outcome=void.reason)
+        except MustSkipError as skip:
+            return Ended(done=True, outcome=skip.reason)
+        except MustWaitError as wait:
+            return Ended(done=False, back_s=wait.back_s, outcome="waiting")
         except AttemptFailedError as failed:
             return self._ended(failed)
         except LeaseLostError:
@@ -131,7 +138,7 @@ class AttemptFlow:
         now = self.workshop.clock.now()
         self.run = self.workshop.runs.start(self.message, self.workshop.worker_id(), now)
         self.lease_expires_at = self.run.lease_expires_at
-        if self.run.attempt == 1:
+        if self.run.attempt == 1 and not self.run.waited:
             self.late_s = (now - self.run.scheduled_for).total_seconds()
         return self.run
 
@@ -142,12 +149,21 @@ class AttemptFlow:
         now = self.workshop.clock.now()
         if job is None:
             raise VoidStartError(None, CANCELLED)
-        if job.status is not JobStatus.SCHEDULED or job.revision != self.message.revision:
-            raise VoidStartError(job, _void_reason(job))
-        if run.attempt > job.spec.retry.max_attempts:
+        reason = _void_reason(job, run, self.message)
+        if reason is not None:
+            raise VoidStartError(job, reason)
+        if run.attempts_of_round > job.spec.retry.max_attempts:
             raise AttemptFailedError(job, None)
         if _is_expired(job, run, now):
             raise VoidStartError(job, EXPIRED)
+        self.workshop.gates.enter(job, run, self.receives, now)
+        try:
+            return self._call(job, run)
+        finally:
+            self._leave(job, run)
+
+    def _call(self, job: Job, run: Run) -> Result:
+        now = self.workshop.clock.now()
         self.may_take_until = now + timedelta(seconds=job.spec.timeout_s)
         self._hold(run, now, self.may_take_until)
         self._called = True
@@ -156,7 +172,7 @@ class AttemptFlow:
                 job_id=job.job_id,
                 scheduled_for=run.scheduled_for,
                 attempt=run.attempt,
-                max_attempts=job.spec.retry.max_attempts,
+                max_attempts=run.earlier_attempts + job.spec.retry.max_attempts,
                 target=job.spec.target,
                 payload=job.spec.payload,
                 timeout_s=job.spec.timeout_s,
@@ -185,16 +201,41 @@ class AttemptFlow:
     def _undo(self, why: Exception) -> None:
         if isinstance(why, VoidStartError):
             self._withdraw(why)
+        elif isinstance(why, MustSkipError | MustWaitError):
+            self._hold_back(why)
         elif isinstance(why, AttemptFailedError):
             self._fail(why)
         elif isinstance(why, ClientError | BotoCoreError) and not self._called:
             self._give_back()
 
+    def _hold_back(self, why: MustSkipError | MustWaitError) -> None:
+        """A gate did not let the run begin: it waits as it was before its start, or is recorded as skipped (I1)."""
+        run, runs, now = self._running(), self.workshop.runs, self.workshop.clock.now()
+        before = run.attempts[:-1]
+        try:
+            if isinstance(why, MustWaitError):
+                runs.park(run, before, why.reason, now + timedelta(seconds=why.back_s), now)
+            elif before:
+                runs.cancel(run, before, why.reason, now)
+            else:
+                runs.skip_started(run, why.reason, now)
+        except CancelRequestedError:
+            runs.cancel(run, before, CANCELLED, now)
+
+    def _leave(self, job: Job, run: Run) -> None:
+        # What cannot be given back is found by whoever needs it: it never holds up the run's own end.
+        try:
+            self.workshop.gates.leave(job, run)
+        except (ClientError, BotoCoreError) as error:
+            self.workshop.problem(error)
+
     def _give_back(self) -> None:
         """An AWS error came before the target was called: this was no attempt (I7), and the message comes back."""
         run, runs, now = self._running(), self.workshop.runs, self.workshop.clock.now()
         try:
-            if run.attempt == 1:
+            if run.requested_at is not None and run.attempts_of_round == 1:
+                runs.park(run, run.attempts[:-1], None, now, now)
+            elif run.attempt == 1:
                 runs.forget_start(run)
             else:
                 runs.fail(run, run.attempts[:-1], now, now)
@@ -206,12 +247,14 @@ class AttemptFlow:
         run, runs, now = self._running(), self.workshop.runs, self.workshop.clock.now()
         job, comes_again = void.job, void.reason != EXPIRED and _comes_again(void.job, run.scheduled_for)
         try:
-            if run.attempt > 1 and job is not None and comes_again:
+            if run.requested_at is not None:
+                runs.cancel(run, run.attempts[:-1], void.reason, now)
+            elif run.attempt > 1 and job is not None and comes_again:
                 runs.hand_over(run, run.attempts[:-1], job.revision, now)  # its own message goes on with it
             elif run.attempt > 1:
                 runs.cancel(run, run.attempts[:-1], void.reason, now)
             elif void.reason != EXPIRED and _may_come_again(job, run.scheduled_for):
-                runs.forget_start(run, anyway=comes_again)
+                runs.forget_start(run, anyway=comes_again and job is not None and job.status is JobStatus.SCHEDULED)
             else:
                 runs.skip_started(run, void.reason, now)
         except CancelRequestedError:
@@ -223,10 +266,10 @@ class AttemptFlow:
         attempts = closed(run, result.outcome, result.error, now) if result else run.attempts[:-1]
         retry = job.spec.retry
         try:
-            if result is None or is_last(retry, run.attempt):
+            if result is None or is_last(retry, run.attempts_of_round):
                 self._exhaust(job, run, attempts, now)
             else:
-                wait_s = backoff_s(retry, run.attempt, self.workshop.fraction())
+                wait_s = backoff_s(retry, run.attempts_of_round, self.workshop.fraction())
                 self._retry_at = now + timedelta(seconds=wait_s)
                 runs.fail(run, attempts, self._retry_at, now)
         except CancelRequestedError:
@@ -272,24 +315,31 @@ class AttemptFlow:
         return replace(self.run, attempts=(*self.run.attempts[:-1], going_on))
 
 
-def _void_reason(job: Job) -> str:
+def _void_reason(job: Job, run: Run, message: Message) -> str | None:
+    """Why the start is void; None if it is not. A run that was asked for stands beside the schedule and its pauses."""
     if job.status is JobStatus.CANCELLED:
         return CANCELLED
-    return PAUSED if job.status is JobStatus.PAUSED else RESCHEDULED
+    if run.requested_at is not None:
+        return CANCELLED if job.created_at > run.requested_at else None  # it was asked of an earlier job of this id
+    if job.status is JobStatus.PAUSED:
+        return PAUSED
+    return RESCHEDULED if job.revision != message.revision else None
 
 
 def _may_come_again(job: Job | None, scheduled_for: datetime) -> bool:
     """Whether the job may still bring this occurrence: its schedule counts from the last change of when."""
     if job is None or job.changed_at < scheduled_for:
         return True
-    # submitted anew for the very time that the message of the job before it was for
-    return job.status is JobStatus.SCHEDULED and job.spec.schedule.run_at == scheduled_for
+    # submitted anew for the very time that the message of the job before it was for, or paused: a resume brings it
+    return job.status is not JobStatus.CANCELLED and job.spec.schedule.run_at == scheduled_for
 
 
 def _comes_again(job: Job | None, scheduled_for: datetime) -> bool:
     """Whether the job's present schedule does bring this occurrence, with a message of its own."""
-    if job is None or job.status is not JobStatus.SCHEDULED:
+    if job is None or job.status is JobStatus.CANCELLED:
         return False
+    if job.status is JobStatus.PAUSED:  # a resume may leave out what it finds missed, but not the run of a one-off
+        return job.spec.schedule.run_at == scheduled_for
     return _may_come_again(job, scheduled_for) and is_slot(job.spec.schedule, job.job_id, scheduled_for)
 
 

@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from shared.clock import Clock
 from shared.flows.claims import Claimer, pages
 from shared.flows.recover import Recovery
-from shared.model.job import Job
+from shared.model.job import Job, JobStatus
 from shared.model.message import Message
-from shared.model.run import Run
+from shared.model.run import Run, RunStatus
 from shared.queue import JobQueue
 from shared.rules.lease import first_lease_s
 from shared.rules.plan import plan
@@ -152,14 +152,14 @@ class AuditFlow:
         longer = [(first, last) for first, last in there if first != last]
         for moment in claimed:
             if moment not in recorded and not any(first <= moment <= last for first, last in longer):
-                yield _message(job.job_id, moment, job.revision, job.spec.timeout_s)
+                yield _message(job, moment, job.revision)
 
     def _send_abandoned(self, runs: Sequence[Run]) -> Audited:
         jobs = self.jobs.get_many([run.job_id for run in runs])
         messages = [
-            _message(run.job_id, run.scheduled_for, run.revision, jobs[run.job_id].spec.timeout_s)
+            _message(jobs[run.job_id], run.scheduled_for, run.revision)
             for run in runs
-            if run.job_id in jobs
+            if run.job_id in jobs and not _is_paused(jobs[run.job_id], run)
         ]
         self.queue.send(messages)
         return Audited(abandoned=len(messages))
@@ -171,11 +171,22 @@ class AuditFlow:
         return Audited(pages=len(left))
 
 
+def _is_paused(job: Job, run: Run) -> bool:
+    """Whether the run waits for its job to be resumed."""
+    return job.status is JobStatus.PAUSED and run.requested_at is None and run.status is not RunStatus.RUNNING
+
+
 def _of_kind(items: Sequence[Item], sk: str) -> list[Item]:
     return [item for item in items if item[keys.SK]["S"].startswith(sk)]
 
 
-def _message(job_id: str, scheduled_for: datetime, revision: int, timeout_s: int) -> Message:
+def _message(job: Job, scheduled_for: datetime, revision: int) -> Message:
     return Message(
-        job_id=job_id, scheduled_for=scheduled_for, revision=revision, fence=0, lease_s=first_lease_s(timeout_s)
+        job_id=job.job_id,
+        scheduled_for=scheduled_for,
+        revision=revision,
+        fence=0,
+        lease_s=first_lease_s(job.spec.timeout_s),
+        priority=job.spec.priority,
+        group=job.spec.group,
     )

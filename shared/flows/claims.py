@@ -1,14 +1,15 @@
 """One batch of claims: journal page → conditional claims → sends → settle. It never asks what is due (tick does)."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from shared.clock import Clock
-from shared.model.job import Due
+from shared.model.job import Due, Job, JobStatus
 from shared.model.message import Message
 from shared.queue import JobQueue
 from shared.rules.lease import first_lease_s
-from shared.rules.plan import Plan
+from shared.rules.plan import Plan, plan
 from shared.store.jobs import STATEMENTS, Claim, ClaimOutcome, Jobs
 from shared.store.journal import Journal, Page
 
@@ -102,6 +103,8 @@ def messages_of(due: Due, plan: Plan, fence: int) -> tuple[Message, ...]:
             skip=occurrence.skip,
             missed=occurrence.missed,
             missed_until=occurrence.missed_until,
+            priority=due.priority,
+            group=due.group,
         )
         for occurrence in plan.occurrences
     )
@@ -126,3 +129,31 @@ def pages(claims: Iterable[Claim]) -> Iterator[list[Claim]]:
 def _all(groups: Iterable[tuple[Message, ...]]) -> Iterator[Message]:
     for group in groups:
         yield from group
+
+
+def claimed_at_once(job: Job, now: datetime, horizon_s: int) -> tuple[Job, tuple[Message, ...]]:
+    """The job as a submit, a resume or a new schedule leaves it, with what is due within the horizon claimed."""
+    if job.status is not JobStatus.SCHEDULED or job.due_at is None:
+        return job, ()
+    if job.due_at > now + timedelta(seconds=horizon_s):
+        return job, ()
+    due = Due(
+        job_id=job.job_id,
+        schedule=job.spec.schedule,
+        due_at=job.due_at,
+        revision=job.revision,
+        timeout_s=job.spec.timeout_s,
+        runs_claimed=job.runs_claimed,
+        priority=job.spec.priority,
+        group=job.spec.group,
+    )
+    taken = plan(due, now, horizon_s)
+    claimed = replace(job, due_at=taken.next_due_at, runs_claimed=taken.runs_claimed, claimed_until=taken.claimed_until)
+    return claimed, messages_of(due, taken, fence=0)
+
+
+def over_at(job: Job, now: datetime, retention: timedelta) -> datetime | None:
+    """When a job of which all is claimed may be removed; None for one that has more to come, or may have."""
+    if job.due_at is not None or job.status is JobStatus.PAUSED:
+        return None
+    return max(now, job.claimed_until or now) + retention

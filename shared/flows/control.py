@@ -1,16 +1,22 @@
-"""What a user says about a job after submit: cancel. It never calls a target and never deletes history."""
+"""What a user says about a job after submit: cancel, pause, resume, change. It never calls a target."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from shared.flows.changing import Changer
 from shared.flows.inspect import InspectFlow, JobView, is_finished, view
-from shared.model.errors import ConflictError, JobNotFoundError
-from shared.model.job import Job, JobStatus
+from shared.model.errors import ConflictError, PreconditionError
+from shared.model.instants import to_text
+from shared.model.job import Job, JobSpec, JobStatus
 from shared.model.run import Run, RunStatus
-from shared.store.jobs import JobChangedError, Jobs
+from shared.rules import changes
+from shared.rules.lifecycle import is_over
+from shared.store.codec import PAYLOAD_INLINE_BYTES
+from shared.store.run_requests import RunRequests
 from shared.store.runs import Runs
 
-TRIES = 5
+CANCELLED = "cancelled"
 OPEN_RUN_PAGES = 10  # of 1 MB: far more runs than can be open at once
 
 
@@ -18,37 +24,103 @@ OPEN_RUN_PAGES = 10  # of 1 MB: far more runs than can be open at once
 class ControlFlow:
     """Changes of a job by its user."""
 
-    jobs: Jobs
+    changer: Changer
     runs: Runs
+    requests: RunRequests
     inspect: InspectFlow
+    token: Callable[[], str]  # a new name at each call, for payloads
 
     def cancel(self, job_id: str, now: datetime) -> JobView:
         """No handler is called for the job after this has answered (I5); `running` names the runs still going on.
 
         Twice gives the same answer. Raises JobNotFoundError; ConflictError when the job is over already.
         """
-        job = self._cancelled(job_id, now)
+
+        def decide(job: Job) -> Job | None:
+            if job.status is JobStatus.CANCELLED:
+                return None
+            self._refuse_if_over(job, "cancel")
+            return changes.cancelled(job, now)
+
+        job = self.changer.run(job_id, decide, now)
         # Only after the job is written are its runs read: an executor writes its run first and then reads the job,
         # so one of the two always sees the other.
-        running = self._mark_open_runs(job, now)
-        shown = view(job, self.inspect.latest_runs(job), now)
-        return replace(shown, running=tuple(running))
+        return replace(self._view(job, now), running=tuple(self._mark_open_runs(job, now)))
 
-    def _cancelled(self, job_id: str, now: datetime) -> Job:
-        for _ in range(TRIES):
-            job = self.jobs.get(job_id)
-            if job is None:
-                raise JobNotFoundError(f"there is no job {job_id!r}")
-            if job.status is JobStatus.CANCELLED:
-                return job
-            if is_finished(job, self.inspect.latest_runs(job)):
-                raise ConflictError(f"job {job_id!r} is over: nothing is left to cancel")
-            try:
-                return self.jobs.cancel(job, now)
-            except JobChangedError:
-                continue
-        raise ConflictError(f"job {job_id!r} keeps being changed by others; try again")
+    def pause(self, job_id: str, now: datetime) -> JobView:
+        """No run of the schedule starts until it is resumed; those that are going on go on to their end.
+
+        Twice gives the same answer. Raises JobNotFoundError; ConflictError when the job is cancelled or over.
+        """
+
+        def decide(job: Job) -> Job | None:
+            if job.status is JobStatus.PAUSED:
+                return None
+            self._refuse_if_over(job, "pause")
+            return changes.paused(job, now)
+
+        return self._view(self.changer.run(job_id, decide, now), now)
+
+    def resume(self, job_id: str, now: datetime) -> JobView:
+        """The schedule goes on; what it missed meanwhile is made up for by the job's `catch_up`.
+
+        A job that is not paused stays as it is. Raises JobNotFoundError; ConflictError when the job is cancelled or
+        over.
+        """
+
+        def decide(job: Job) -> Job | None:
+            self._refuse_if_over(job, "resume")
+            return changes.resumed(job) if job.status is JobStatus.PAUSED else None
+
+        return self._view(self.changer.run(job_id, decide, now), now)
+
+    def update(
+        self, job_id: str, change: Callable[[JobSpec], JobSpec], versions: frozenset[int] | None, now: datetime
+    ) -> JobView:
+        """Give the job the specification that `change` makes of its own, if it is at one of `versions` (None: any).
+
+        A new schedule counts from `now` and voids what was claimed before; all else holds from the next run that
+        starts. Raises JobNotFoundError, PreconditionError, ConflictError, and what `change` raises.
+        """
+        written: list[int] = []  # the versions that this call may have made: its own are no reason to refuse
+
+        def decide(job: Job) -> Job | None:
+            if versions is not None and job.version not in versions and job.version not in written:
+                raise PreconditionError(f"job {job_id!r} is at version {job.version}")
+            self._refuse_if_over(job, "change")
+            spec = change(job.spec)
+            if spec == job.spec:
+                return None
+            self._refuse_if_run(job, spec)
+            written.append(job.version + 1)
+            return changes.with_spec(job, spec, now, self._payload_id(job, spec))
+
+        return self._view(self.changer.run(job_id, decide, now), now)
+
+    def _payload_id(self, job: Job, spec: JobSpec) -> str | None:
+        if spec.payload == job.spec.payload:
+            return job.payload_id
+        return self.token() if len(spec.payload.encode()) > PAYLOAD_INLINE_BYTES else None
+
+    def _refuse_if_over(self, job: Job, verb: str) -> None:
+        if job.status is JobStatus.CANCELLED:
+            raise ConflictError(f"job {job.job_id!r} is cancelled: nothing is left to {verb}")
+        if is_finished(job, self.inspect.latest_runs(job)):
+            raise ConflictError(f"job {job.job_id!r} is over: nothing is left to {verb}")
+
+    def _refuse_if_run(self, job: Job, spec: JobSpec) -> None:
+        """A run is named by its time: one that is over cannot come again by giving the job its time anew."""
+        run_at = spec.schedule.run_at
+        if run_at is None or run_at == job.spec.schedule.run_at:
+            return
+        run = self.runs.get(job.job_id, run_at)
+        if run is not None and is_over(run.status):
+            raise ConflictError(f"job {job.job_id!r} has run for {to_text(run_at)} already; choose another time")
+
+    def _view(self, job: Job, now: datetime) -> JobView:
+        return view(job, self.inspect.latest_runs(job), now)
 
     def _mark_open_runs(self, job: Job, now: datetime) -> list[Run]:
         found = self.runs.open(job.job_id, OPEN_RUN_PAGES)
-        return [run for run in found if self.runs.request_cancel(run, job.revision, now) is RunStatus.RUNNING]
+        marked = [(run, self.requests.cancel(run, job.revision, CANCELLED, now)) for run in found]
+        return [run for run, was in marked if was is RunStatus.RUNNING]

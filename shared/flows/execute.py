@@ -1,27 +1,51 @@
 """A batch of messages: runs side by side, kept by leases, then acknowledged or put back. It claims nothing."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from shared.flows.attempt import AttemptFlow, Ended, Workshop
 from shared.flows.dead_letter import unreadable_text
+from shared.model.instants import EPOCH
+from shared.model.job import PRIORITIES, Priority
 from shared.model.message import Message
 from shared.queue import BadMessageError, JobQueue, message_of
 from shared.rules.lease import LEASE_MARGIN_S, LEASE_MAX_S
+from shared.rules.waits import is_worn
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A message as SQS handed it over."""
+    """A message as SQS handed it over, from the queue of `priority`."""
 
     message_id: str
     receipt: str
     body: str
+    priority: Priority = "normal"
+    group: str | None = None
+    receive_count: int = 1  # with this time
+    sent_at: datetime | None = None
+
+    @classmethod
+    def of(
+        cls, message_id: str, receipt: str, body: str, attributes: Mapping[str, str], priority: Priority
+    ) -> "Received":
+        """`attributes` are SQS's own, as the API and Lambda's events name them; one that is missing is not known."""
+        sent_ms = attributes.get("SentTimestamp")
+        return cls(
+            message_id,
+            receipt,
+            body,
+            priority,
+            group=attributes.get("MessageGroupId"),
+            receive_count=int(attributes.get("ApproximateReceiveCount", 1)),
+            sent_at=EPOCH + timedelta(milliseconds=int(sent_ms)) if sent_ms else None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +80,18 @@ class ExecuteFlow:
                 continue
             wait_s = (message.scheduled_for - now).total_seconds()
             if wait_s > 0:  # clocks differ a little: never early (I3)
-                handled.append(Handled(received, message, Ended(done=False, back_s=wait_s, outcome="early")))
+                ended = Ended(done=False, back_s=wait_s, outcome="early")
+                handled.append(Handled(received, message, self._sent_anew(received, ended)))
             else:
                 due.append((received, message))
-        early = [(one.received.receipt, one.ended.back_s) for one in handled if one.ended.back_s is not None]
-        self._hide([*early, *((received.receipt, message.lease_s) for received, message in due)])
+        early = [(one.received, one.ended.back_s) for one in handled if one.ended.back_s is not None]
+        self._hide([*early, *((received, message.lease_s) for received, message in due)])
         return handled + self._attempts(due)
 
     def _attempts(self, due: Sequence[tuple[Received, Message]]) -> list[Handled]:
-        held = [_Held(received, AttemptFlow(self.workshop, message)) for received, message in due]
+        held = [
+            _Held(received, AttemptFlow(self.workshop, message, received.receive_count)) for received, message in due
+        ]
         with self._renewing(held):
             futures = [(one, self.pool.submit(self._attempt, one)) for one in held]
             return [_handled(one.received, one.flow.message, future) for one, future in futures]
@@ -73,13 +100,29 @@ class ExecuteFlow:
         """One attempt. What must come back is put back at once: it waits for no slower run of its batch."""
         ended = Ended(done=False)
         try:
-            ended = one.flow.make()
+            ended = self._sent_anew(one.received, one.flow.make())
         finally:
             with one.lock:
                 one.is_back = not ended.done
                 if ended.back_s is not None:
-                    self._hide([(one.received.receipt, ended.back_s)])
+                    self._hide([(one.received, ended.back_s)])
         return ended
+
+    def _sent_anew(self, received: Received, ended: Ended) -> Ended:
+        """`ended`, or that a worn message that is to come back is sent anew and has served its purpose.
+
+        After 14 days SQS drops a message, after 1,000 receives it is a dead letter: one that just waits must come to
+        neither. A crash between the send and the acknowledgment leaves both; a start's condition voids one.
+        """
+        now = self.workshop.clock.now()
+        if ended.back_s is None or not is_worn(received.receive_count, received.sent_at, now):
+            return ended
+        try:
+            self.queue.send_anew(received.body, received.priority, received.group, ended.back_s)
+        except (ClientError, BotoCoreError) as error:  # then it is put back once more
+            self.workshop.problem(error)
+            return ended
+        return replace(ended, done=True, back_s=None)
 
     @contextmanager
     def _renewing(self, held: Sequence["_Held"]) -> Iterator[None]:
@@ -93,12 +136,14 @@ class ExecuteFlow:
             keeper.over.set()
             thread.join()
 
-    def _hide(self, receipts: Sequence[tuple[str, float]]) -> None:
+    def _hide(self, messages: Sequence[tuple[Received, float]]) -> None:
         # A message whose hiding fails comes back at the queue's own visibility: later than it could, never lost.
-        try:
-            self.queue.hide(receipts)
-        except (ClientError, BotoCoreError) as error:
-            self.workshop.problem(error)
+        for priority in PRIORITIES:  # Lambda's batches are of one queue each
+            own = [(received.receipt, seconds) for received, seconds in messages if received.priority == priority]
+            try:
+                self.queue.hide(own, priority)
+            except (ClientError, BotoCoreError) as error:
+                self.workshop.problem(error)
 
     def _unreadable(self, received: Received, error: BadMessageError) -> Handled:
         """Not one of our messages: kept in the dead-letter queue at once, so that it holds up nobody."""
@@ -122,7 +167,7 @@ class _Held:
 @dataclass(slots=True)
 class _Keeper:
     held: Sequence[_Held]
-    hide: Callable[[Sequence[tuple[str, float]]], None]
+    hide: Callable[[Sequence[tuple[Received, float]]], None]
     every_s: float
     over: threading.Event = field(default_factory=threading.Event)
 
@@ -139,7 +184,7 @@ class _Keeper:
             one.flow.renew(lease_s)
         except (ClientError, BotoCoreError) as error:
             one.flow.workshop.problem(error)
-        self.hide([(one.received.receipt, lease_s)])
+        self.hide([(one.received, lease_s)])
 
 
 def _handled(received: Received, message: Message, future: "Future[Ended]") -> Handled:

@@ -124,6 +124,8 @@ def shown_status(job: Job, runs: tuple[Run, ...]) -> str:
     if job.status is JobStatus.CANCELLED:
         # A run that was going on when the cancel came goes on to its end, and shows it.
         return run.status if run and run.status not in (RunStatus.SKIPPED, RunStatus.FAILED) else job.status
+    if job.status is JobStatus.PAUSED and run is not None and is_over(run.status):
+        return run.status  # it was going on when the pause came
     if job.status is not JobStatus.SCHEDULED or job.due_at is not None:
         return job.status
     if job.spec.schedule.is_one_off:
@@ -132,13 +134,13 @@ def shown_status(job: Job, runs: tuple[Run, ...]) -> str:
 
 
 def is_finished(job: Job, runs: tuple[Run, ...]) -> bool:
-    """Whether a scheduled job will never start another attempt, as far as its latest runs show."""
-    if job.status is not JobStatus.SCHEDULED or job.due_at is not None:
+    """Whether a job that is not cancelled will never start another attempt, as far as its latest runs show."""
+    if job.status is JobStatus.CANCELLED or any(not is_over(run.status) for run in runs):
         return False
-    if any(not is_over(run.status) for run in runs):
-        return False
-    if job.spec.schedule.is_one_off:
+    if job.spec.schedule.is_one_off and (job.status is JobStatus.PAUSED or job.due_at is None):
         return _own_run(job, runs) is not None
+    if job.status is JobStatus.PAUSED or job.due_at is not None:
+        return False
     return job.claimed_until is not None and _are_recorded(job, runs, job.claimed_until)
 
 

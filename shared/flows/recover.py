@@ -1,11 +1,12 @@
 """Recovery of the journal: what was claimed and perhaps never sent is sent again. It never claims."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from shared.model.job import Job
 from shared.model.message import Message
+from shared.model.run import Run
 from shared.queue import JobQueue
 from shared.rules.lifecycle import is_over
 from shared.rules.plan import is_slot
@@ -46,22 +47,30 @@ class Recovery:
         """
         entries = list(messages)
         jobs = self.jobs.get_many([message.job_id for message in entries])
-        claimed = [message for message in entries if _was_claimed(jobs.get(message.job_id), message)]
-        over = {
-            (run.job_id, run.scheduled_for)
-            for run in self.runs.get_many([(message.job_id, message.scheduled_for) for message in claimed])
-            if is_over(run.status)
-        }
-        return [message for message in claimed if (message.job_id, message.scheduled_for) not in over]
+        found = self.runs.get_many([(message.job_id, message.scheduled_for) for message in entries])
+        runs = {(run.job_id, run.scheduled_for): run for run in found}
+        return [
+            replace(message, priority=job.spec.priority, group=job.spec.group)  # a page does not hold them
+            for message in entries
+            if (job := jobs.get(message.job_id)) is not None
+            and _is_wanted(job, runs.get((message.job_id, message.scheduled_for)), message)
+        ]
 
 
-def _was_claimed(job: Job | None, message: Message) -> bool:
+def _is_wanted(job: Job, run: Run | None, message: Message) -> bool:
+    """Whether the run is to happen and is not over. One that a user asked for has its item for a claim."""
+    if run is not None and is_over(run.status):
+        return False
+    return (run is not None and run.requested_at is not None) or _was_claimed(job, message)
+
+
+def _was_claimed(job: Job, message: Message) -> bool:
     """Whether `job` took this occurrence under this revision.
 
     That it lies on the job's own schedule matters where two submits chose one id: only one of them became the job,
     and the other's page must not run the winner at the loser's time.
     """
-    if job is None or job.revision != message.revision:
+    if job.revision != message.revision:
         return False
     if job.claimed_until is None or message.scheduled_for > job.claimed_until:
         return False

@@ -3,37 +3,33 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from shared.clock import Clock
-from shared.flows.claims import messages_of
+from shared.flows.changing import Changer
+from shared.flows.claims import claimed_at_once, over_at
+from shared.flows.enqueue import Enqueuer
 from shared.flows.inspect import JobView, is_finished, latest_runs, view
-from shared.model.errors import ConflictError, InputError, InvalidScheduleError
+from shared.model.errors import ConflictError, InputError, InvalidScheduleError, JobNotFoundError
 from shared.model.instants import to_text
-from shared.model.job import Due, Job, JobSpec, JobStatus
-from shared.queue import JobQueue, SendError
-from shared.rules.plan import Plan, plan
+from shared.model.job import Job, JobSpec, JobStatus
+from shared.model.message import Message
+from shared.rules.changes import cancelled
 from shared.rules.schedules import first_slot
 from shared.rules.sharding import shard_of
 from shared.store.codec import PAYLOAD_INLINE_BYTES
 from shared.store.jobs import JobChangedError, JobExistsError, Jobs
-from shared.store.journal import Journal, Page, page_name
 from shared.store.runs import Runs
 
 
 @dataclass(frozen=True, slots=True)
 class SubmitFlow:
-    """Takes new jobs. A job due within `horizon_s` waits for no tick."""
+    """Takes new jobs. A job due within the horizon waits for no tick."""
 
     jobs: Jobs
     runs: Runs
-    journal: Journal
-    queue: JobQueue
-    clock: Clock
-    token: Callable[[], str]  # a new name at each call, for journal pages
-    horizon_s: int
+    enqueuer: Enqueuer
+    changer: Changer
+    token: Callable[[], str]  # a new name at each call, for payloads
 
     def submit(self, spec: JobSpec, now: datetime) -> JobView:
         """Store `spec` under its job_id (which it must have by now), and enqueue what is due within the horizon.
@@ -80,42 +76,26 @@ class SubmitFlow:
         return run is not None and run.revision < job.revision
 
     def _take_back(self, job: Job, now: datetime) -> None:
-        with suppress(JobChangedError):  # somebody else has cancelled it
-            self.jobs.cancel(job, now)
+        def decide(there: Job) -> Job | None:
+            mine = there.revision == job.revision and there.status is JobStatus.SCHEDULED
+            return cancelled(there, now) if mine else None  # somebody else has cancelled it
+
+        with suppress(JobNotFoundError):
+            self.changer.run(job.job_id, decide, now)
 
     def _store(self, job: Job, instead_of: Job | None, now: datetime) -> JobView:
-        due = due_now(job)
-        if due.due_at > now + timedelta(seconds=self.horizon_s):
-            self._put(job, instead_of, None)
-            return view(job, (), now)
-        taken = plan(due, now, self.horizon_s)
-        claimed = replace(
-            job, due_at=taken.next_due_at, runs_claimed=taken.runs_claimed, claimed_until=taken.claimed_until
-        )
-        ttl = None if taken.next_due_at else max(now, taken.claimed_until) + self.jobs.retention
-        self._enqueue(claimed, due, taken, instead_of, ttl)
-        return view(claimed, (), now)
+        claimed, messages = claimed_at_once(job, now, self.changer.horizon_s)
+        ttl = over_at(claimed, now, self.jobs.retention)
 
-    def _enqueue(self, job: Job, due: Due, taken: Plan, instead_of: Job | None, ttl: datetime | None) -> None:
-        """Journal → write → send → settle: as a tick's batch, with the new job's write for the claim."""
-        messages = messages_of(due, taken, fence=0)
-        page = Page(
-            shard=shard_of(job.job_id, self.jobs.shards),
-            name=page_name(0, self.token()),
-            written_at=self.clock.now(),
-            messages=messages,
-        )
-        self.journal.write(page)
-        try:
-            self._put(job, instead_of, ttl)
-        except (JobExistsError, JobChangedError):
-            self.journal.settle(page)
-            raise
-        try:
-            self.queue.send(messages)
-            self.journal.settle(page)
-        except (SendError, ClientError, BotoCoreError):
-            return  # the job is stored and its page stays: the next tick's recovery sends what is missing
+        def write() -> tuple[Message, ...]:
+            self._put(claimed, instead_of, ttl)
+            return messages
+
+        if messages:
+            self.enqueuer.run(shard_of(job.job_id, self.jobs.shards), messages, write)
+        else:
+            write()
+        return view(claimed, (), now)
 
     def _put(self, job: Job, instead_of: Job | None, ttl: datetime | None) -> None:
         if instead_of is None:
@@ -137,18 +117,4 @@ def new_job(spec: JobSpec, job_id: str, due_at: datetime, now: datetime, payload
         created_at=now,
         changed_at=now,
         payload_id=payload_id if len(spec.payload.encode()) > PAYLOAD_INLINE_BYTES else None,
-    )
-
-
-def due_now(job: Job) -> Due:
-    """What a claim needs of a job that waits to be claimed."""
-    if job.due_at is None:
-        raise InputError("schedule", f"job {job.job_id} has no occurrence left")
-    return Due(
-        job_id=job.job_id,
-        schedule=job.spec.schedule,
-        due_at=job.due_at,
-        revision=job.revision,
-        timeout_s=job.spec.timeout_s,
-        runs_claimed=job.runs_claimed,
     )

@@ -6,6 +6,7 @@ DuetimeError
 │   └── TooLargeError            over a stated limit in bytes                                            413
 ├── JobNotFoundError             no such job or run                                                      404
 ├── ConflictError                the job is not in a state that allows this                              409
+├── PreconditionError            the job is not at the version that If-Match names                       412
 ├── IdempotencyMismatchError     the key was used with another body                                      422
 ├── IdempotencyInProgressError   the first call with this key has not answered yet                       409
 ├── LeaseLostError               this attempt's lease was taken over: it writes nothing more             (inside)
@@ -40,6 +41,10 @@ class JobNotFoundError(DuetimeError):
 
 class ConflictError(DuetimeError):
     """The job's state does not allow this; the message says which state it is in."""
+
+
+class PreconditionError(DuetimeError):
+    """The job is at another version than the caller expects."""
 
 
 class IdempotencyMismatchError(DuetimeError):

@@ -61,6 +61,7 @@ class Run:
     result: str | None = None  # one JSON text
     missed: int | None = None  # how many occurrences a skipped run stands for, from its own on
     missed_until: datetime | None = None  # the last of them
+    waited: bool = False  # it was parked: its start says nothing about lateness
     requested_at: datetime | None = None  # by a trigger or a redrive: then no schedule brings it (again)
     earlier_attempts: int = 0  # made before its last redrive; they do not count against max_attempts
     progress: str | None = None  # one JSON text, the latest that its handler reported

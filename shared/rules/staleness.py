@@ -33,4 +33,5 @@ def is_abandoned(run: Run, now: datetime) -> bool:
     """Its lease is long over, or its retry long due, and nobody has taken it up."""
     if run.status is RunStatus.RUNNING:
         return run.lease_expires_at is not None and run.lease_expires_at < now - STALE_AFTER
-    return run.status is RunStatus.FAILED and run.retry_at is not None and run.retry_at < now - STALE_AFTER
+    waits = run.status in (RunStatus.FAILED, RunStatus.ENQUEUED)
+    return waits and run.retry_at is not None and run.retry_at < now - STALE_AFTER

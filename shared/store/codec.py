@@ -209,6 +209,7 @@ def run_of(item: Item) -> Run:
         result=_text_of(item, "result"),
         missed=int(item["missed"]["N"]) if "missed" in item else None,
         missed_until=_moment_of(item, "missed_until"),
+        waited="waited" in item,
         requested_at=_moment_of(item, "requested_at"),
         earlier_attempts=int(item["earlier_attempts"]["N"]) if "earlier_attempts" in item else 0,
         progress=_text_of(item, "progress"),

@@ -1,6 +1,7 @@
 """The jobs: create, claim, change, read; each write states the state it expects. It never decides what is due."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
@@ -13,7 +14,7 @@ from shared.rules.plan import Plan
 from shared.rules.sharding import shard_of
 from shared.store import keys
 from shared.store.codec import due_of, job_item, job_of, payload_item, read_all
-from shared.store.table import ConditionFailedError, Item, Table, number, text
+from shared.store.table import ConditionFailedError, Item, NotWrittenError, Table, number, text
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import BatchStatementRequestTypeDef, BatchStatementResponseTypeDef
@@ -22,9 +23,12 @@ STATEMENTS = 25  # of one BatchExecuteStatement request: AWS's limit
 
 _FREE = "attribute_not_exists(#pk)"
 _UNCHANGED = "#version = :version AND #revision = :revision"
+_NOT_CLAIMED = "#due_at = :due_at"
+_ALL_CLAIMED = "attribute_not_exists(#due_at)"
+_OF_CLAIMS = frozenset({keys.DUE_AT, keys.DUE_KEY, keys.TTL_ATTRIBUTE, "runs_claimed", "claimed_until"})  # both write
 
 
-class JobExistsError(Exception):
+class JobExistsError(NotWrittenError):
     """A job of this id is there; `job` is what it is."""
 
     def __init__(self, job: Job) -> None:
@@ -32,8 +36,12 @@ class JobExistsError(Exception):
         self.job = job
 
 
-class JobChangedError(Exception):
-    """The job was changed by somebody else since it was read."""
+class JobChangedError(NotWrittenError):
+    """The job was changed by somebody else, or claimed, since it was read."""
+
+    def __init__(self, job_id: str, *, sure: bool = True) -> None:
+        super().__init__(job_id)
+        self.sure = sure
 
 
 class ClaimOutcome(Enum):
@@ -71,39 +79,45 @@ class Jobs:
         values = {":version": number(seen.version), ":revision": number(seen.revision)}
         self._put(job, ttl, _UNCHANGED, values)
 
-    def cancel(self, job: Job, now: datetime) -> Job:
-        """Make a scheduled or paused job cancelled and take it out of the index. Raises JobChangedError."""
-        #   cancel: read ───────────── write (_UNCHANGED)      a claim in between moves due_at only, which cancel
-        #   tick:          claim → send                        removes anyhow: the message's revision is then void
-        cancelled = replace(
-            job,
-            status=JobStatus.CANCELLED,
-            due_at=None,
-            revision=job.revision + 1,
-            version=job.version + 1,
-            changed_at=now,
-        )
+    def change(self, seen: Job, job: Job, now: datetime, *, when: bool, ttl: datetime | None = None) -> None:
+        """Write `job` in the place of `seen`, of which it is the next version. Raises JobChangedError.
+
+        `when`: it is a change of when, so that what claims write is written too, and `ttl`. Else all that stays.
+        """
+        #   user:  read ─────────── change (policies)     a claim in between keeps version and revision, and what it
+        #   tick:        claim                            writes is not touched
+        #
+        #   user:  read ─────────── change (of when): _NOT_CLAIMED fails, so that it is made of what the claim left
+        #   tick:        claim
+        if job.payload_id is not None and job.payload_id != seen.payload_id:
+            self.table.put(payload_item(job.job_id, job.payload_id, job.spec.payload, now))
+        shard = shard_of(job.job_id, self.shards)
+        before, after = job_item(seen, shard), job_item(job, shard, ttl)
+        differ = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+        touched = differ | _OF_CLAIMS if when else differ - _OF_CLAIMS
+        sets = ", ".join(f"#{name} = :new_{name}" for name in sorted(touched & set(after)))
+        removes = ", ".join(f"#{name}" for name in sorted(touched - set(after)))
+        values = {f":new_{name}": after[name] for name in touched & set(after)}
+        condition = _UNCHANGED
+        values |= {":version": number(seen.version), ":revision": number(seen.revision)}
+        if when:
+            condition += f" AND {_NOT_CLAIMED if seen.due_at else _ALL_CLAIMED}"
+            values |= {":due_at": text(sort_text(seen.due_at))} if seen.due_at else {}
         try:
             self.table.update(
-                keys.job_key(job.job_id),
-                "SET #status = :cancelled, #revision = :next_revision, #version = :next_version, #changed_at = :now,"
-                " #ttl = :ttl REMOVE #due_key, #due_at",
-                f"{_UNCHANGED} AND #status IN (:scheduled, :paused)",
-                {
-                    ":cancelled": text(JobStatus.CANCELLED),
-                    ":scheduled": text(JobStatus.SCHEDULED),
-                    ":paused": text(JobStatus.PAUSED),
-                    ":version": number(job.version),
-                    ":revision": number(job.revision),
-                    ":next_version": number(cancelled.version),
-                    ":next_revision": number(cancelled.revision),
-                    ":now": text(sort_text(now)),
-                    ":ttl": number(epoch_s(now + self.retention)),
-                },
+                keys.job_key(job.job_id), f"SET {sets}" + (f" REMOVE {removes}" if removes else ""), condition, values
             )
-        except ConditionFailedError:
-            raise JobChangedError(job.job_id) from None
-        return cancelled
+        except ConditionFailedError as failed:
+            there = job_of(failed.item) if failed.item else None
+            if there is None or not _is_change(there, job):
+                sure = there is None or there.version < job.version
+                raise JobChangedError(job.job_id, sure=sure) from None
+
+    def keep(self, job_id: str, ttl: datetime) -> None:
+        """Have a job that is over stay at least until `ttl`, for a run of it that is wanted again."""
+        until = {":ttl": number(epoch_s(ttl))}
+        with suppress(ConditionFailedError):  # it is not over, or stays longer, or is gone
+            self.table.update(keys.job_key(job_id), "SET #ttl = :ttl", "#ttl < :ttl", until)
 
     def get(self, job_id: str) -> Job | None:
         """The job with its payload, read consistently."""
@@ -227,6 +241,18 @@ def _is_same(job: Job, there: Job) -> bool:
     It may have been cancelled since: that must hold, and not be taken for a job that is over and can be replaced.
     """
     return (there.created_at, there.spec) == (job.created_at, job.spec) and there.revision >= job.revision
+
+
+def _is_change(there: Job, job: Job) -> bool:
+    """Whether `there` is the change to `job` as it was written: then a first try took effect, its answer was lost.
+
+    A claim may have followed, but no other change.
+    """
+    same = replace(job, due_at=there.due_at, runs_claimed=there.runs_claimed, claimed_until=there.claimed_until)
+    same = replace(same, fence=there.fence)
+    if job.payload_id is not None:
+        same = replace(same, spec=replace(job.spec, payload=there.spec.payload))  # which stands apart
+    return there == same
 
 
 def _outcome(claim: Claim, fence_left: int, response: "BatchStatementResponseTypeDef") -> ClaimOutcome:

@@ -1,4 +1,7 @@
-"""The runs: start, renew, finish, withdraw, mark, read; each write states the state it expects. It never decides."""
+"""The runs: start, renew, finish, withdraw, read; each write states the state it expects. It never decides.
+
+What users ask of runs is in store.run_requests.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,11 +23,11 @@ _INSTANT = timedelta(microseconds=1)
 # Named clauses of the conditions below.
 _ABSENT = "attribute_not_exists(#pk)"
 _WAITED = "#status = :failed AND #retry_at <= :now"
+_WAITING = "#status = :enqueued"
 _LEASE_OVER = "#status = :running AND #lease_expires_at < :now"
 _NOT_NEWER = "#revision <= :revision"
 _MINE = "#status = :running AND #attempt = :attempt AND #attempts[{last}].#worker = :worker"
-_NOT_CANCELLED = "(attribute_not_exists(#cancel_requested) OR #cancel_requested < #revision)"
-_OLDER = "#revision < :later"
+_NOT_CANCELLED = "(attribute_not_exists(#cancel_requested) OR #cancel_requested <= #revision)"
 
 # Two executors get the same message, or a message twice:
 #
@@ -41,7 +44,7 @@ _OLDER = "#revision < :later"
 #
 #   A (3): start, fails ────────── waits
 #   B (1):                 start → _NOT_NEWER false → void: it must not take the run over only to withdraw it
-_MAY_START = f"{_ABSENT} OR ({_NOT_NEWER} AND (({_WAITED}) OR ({_LEASE_OVER})))"
+_MAY_START = f"{_ABSENT} OR ({_NOT_NEWER} AND (({_WAITED}) OR ({_WAITING}) OR ({_LEASE_OVER})))"
 
 
 class StartRefusedError(Exception):
@@ -77,11 +80,13 @@ class Runs:
                 keys.run_key(message.job_id, message.scheduled_for),
                 "SET #status = :running, #revision = :revision, #lease_expires_at = :lease, #ttl = :ttl,"
                 " #attempt = if_not_exists(#attempt, :zero) + :one,"
-                " #attempts = list_append(if_not_exists(#attempts, :none), :opened) REMOVE #retry_at",
+                " #attempts = list_append(if_not_exists(#attempts, :none), :opened)"
+                " REMOVE #retry_at, #reason",
                 _MAY_START,
                 {
                     ":running": text(RunStatus.RUNNING),
                     ":failed": text(RunStatus.FAILED),
+                    ":enqueued": text(RunStatus.ENQUEUED),
                     ":revision": number(message.revision),
                     ":lease": text(sort_text(lease)),
                     ":now": text(sort_text(now)),
@@ -135,6 +140,17 @@ class Runs:
         listed = {":list_key": text(keys.dead_list_key(part)), ":list_at": text(at)}
         self._finish(run, Event.EXHAUST, attempts, now, values=listed, also=_NOT_CANCELLED)
 
+    def park(
+        self, run: Run, attempts: tuple[Attempt, ...], reason: str | None, retry_at: datetime, now: datetime
+    ) -> None:
+        """The start was too soon: the run waits, for `reason`, and is looked at again at `retry_at`.
+
+        Raises LeaseLostError, CancelRequestedError.
+        """
+        values: Item = {":retry_at": text(sort_text(retry_at)), ":waited": {"BOOL": True}}
+        values |= {":reason": text(reason)} if reason else {}
+        self._finish(run, Event.WITHDRAW, attempts, now, values=values, also=_NOT_CANCELLED)
+
     def cancel(self, run: Run, attempts: tuple[Attempt, ...], reason: str, now: datetime) -> None:
         """No further attempt: the run ends as cancelled. Raises LeaseLostError."""
         self._finish(run, Event.CANCEL, attempts, now, values={":reason": text(reason)})
@@ -173,52 +189,6 @@ class Runs:
         except ConditionFailedError:
             return
 
-    def request_cancel(self, run: Run, revision: int, now: datetime) -> RunStatus:
-        """Mark an open run for a job cancelled with `revision`: waiting → cancelled; running → its attempt is the last.
-
-        Returns what the run was found to be; `enqueued` if it is not that job's.
-        """
-        #   cancel:  job → cancelled ── read runs ── mark              an executor that starts after the job was
-        #   execute:        start ── read job (sees cancelled)         written sees it; one that started before is
-        #                                                              seen here and marked
-        #
-        #   cancel:   job → cancelled (2) ──────────────────────── mark: _OLDER fails, and the mark means nothing to
-        #   submit:                       the same id (3)                a run that started under a later revision
-        #   execute:                                      start (3)
-        if run.status is RunStatus.FAILED:
-            try:
-                self.table.update(
-                    self._key(run),
-                    "SET #status = :cancelled, #reason = :reason, #ttl = :ttl REMOVE #retry_at",
-                    f"#status = :failed AND {_OLDER}",
-                    {
-                        ":cancelled": text(lifecycle.after(RunStatus.FAILED, Event.CANCEL)),
-                        ":later": number(revision),
-                        ":reason": text("cancelled"),
-                        ":failed": text(RunStatus.FAILED),
-                        ":ttl": self._ttl(now),
-                    },
-                )
-                return RunStatus.CANCELLED
-            except ConditionFailedError as changed:
-                if changed.item is None:
-                    return RunStatus.ENQUEUED
-                run = run_of(changed.item)
-        if run.revision >= revision:
-            return RunStatus.ENQUEUED
-        if run.status is RunStatus.RUNNING:
-            try:
-                self.table.update(
-                    self._key(run),
-                    "SET #cancel_requested = :later",
-                    f"#status = :running AND {_OLDER}",
-                    {":later": number(revision), ":running": text(RunStatus.RUNNING)},
-                )
-            except ConditionFailedError as changed:
-                there = run_of(changed.item) if changed.item else None
-                return there.status if there and there.revision < revision else RunStatus.ENQUEUED
-        return run.status
-
     def get(self, job_id: str, scheduled_for: datetime) -> Run | None:
         """One run, or None where the occurrence has none (yet)."""
         item = self.table.get(keys.run_key(job_id, scheduled_for))
@@ -254,15 +224,26 @@ class Runs:
 
     def open(self, job_id: str, pages: int) -> list[Run]:
         """The runs that are not over, in the newest `pages` pages of 1 MB."""
-        values = {":running": text(RunStatus.RUNNING), ":failed": text(RunStatus.FAILED)}
+        states = (RunStatus.RUNNING, RunStatus.FAILED, RunStatus.ENQUEUED)
+        values = {f":{status}": text(status) for status in states}
         found: list[Run] = []
         for place, (items, _) in enumerate(
-            self._pages(job_id, None, None, only="#status IN (:running, :failed)", values=values)
+            self._pages(job_id, None, None, only="#status IN (:running, :failed, :enqueued)", values=values)
         ):
             found += [run_of(item) for item in items]
             if place + 1 >= pages:
                 break
         return found
+
+    def dead_lettered(self, job_id: str, limit: int) -> list[Run]:
+        """Dead-lettered runs of the job, newest first."""
+        found: list[Run] = []
+        values = {":dead": text(RunStatus.DEAD_LETTERED)}
+        for items, _ in self._pages(job_id, None, None, only="#status = :dead", values=values):
+            found += [run_of(item) for item in items]
+            if len(found) >= limit:
+                break
+        return found[:limit]
 
     def _pages(
         self,

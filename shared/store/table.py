@@ -27,6 +27,15 @@ class ConditionFailedError(Exception):
         self.item = item
 
 
+class NotWrittenError(Exception):
+    """What was to be changed is not as it was seen.
+
+    `sure`: nothing was written. Else a first try of the same request may have been, with its answer lost.
+    """
+
+    sure = True
+
+
 def text(value: str) -> dict[str, str]:
     """A string value."""
     return {"S": value}

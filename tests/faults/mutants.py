@@ -170,8 +170,8 @@ MUTANTS = (
     Mutant(
         "a message is hidden for one lease only",
         EXECUTE,
-        "*((received.receipt, message.lease_s) for received, message in due)",
-        "*((received.receipt, 720) for received, message in due)",
+        "*((received, message.lease_s) for received, message in due)",
+        "*((received, 720) for received, message in due)",
         (CRASHES,),
     ),
     Mutant("refused entries are sent again", "shared/queue.py", "SEND_TRIES = 4", "SEND_TRIES = 0", (ANSWERS,)),

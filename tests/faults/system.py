@@ -338,7 +338,7 @@ class System(World):
         """What the executor's keeper does every 20 s while a handler runs; called from within the handler."""
         held = self.inline.working_on
         held.flow.renew(LEASE_MAX_S + LEASE_MARGIN_S)
-        self.executor.queue.hide([(held.received.receipt, LEASE_MAX_S + LEASE_MARGIN_S)])
+        self.executor.queue.hide([(held.received.receipt, LEASE_MAX_S + LEASE_MARGIN_S)], held.received.priority)
 
     def _is_current(self, call: HandlerCall, now: datetime) -> bool:
         key = keys.run_key(call.job_id, call.scheduled_for)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from shared.model.job import PRIORITIES, Priority
 from shared.store import keys
 from tests.support import calls
 
@@ -26,8 +27,13 @@ class Aws:
     dynamodb: "DynamoDBClient"
     sqs: "SQSClient"
     table: str
-    queue_url: str
+    queue_urls: dict[Priority, str]
     dead_letter_queue_url: str
+
+    @property
+    def queue_url(self) -> str:
+        """The queue of jobs of normal priority."""
+        return self.queue_urls["normal"]
 
 
 def create(backend: str, dynamodb: "DynamoDBClient", sqs: "SQSClient") -> Aws:
@@ -39,15 +45,18 @@ def create(backend: str, dynamodb: "DynamoDBClient", sqs: "SQSClient") -> Aws:
         arn = sqs.get_queue_attributes(QueueUrl=dead_letters, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
         redrive = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": MAX_RECEIVE_COUNT})
         attributes: Any = {"VisibilityTimeout": str(VISIBILITY_TIMEOUT_S), "RedrivePolicy": redrive}
-        queue = sqs.create_queue(QueueName=f"jobs-{suffix}", Attributes=attributes)["QueueUrl"]
-    return Aws(backend, dynamodb, sqs, table, queue, dead_letters)
+        queues = {
+            priority: sqs.create_queue(QueueName=f"{priority}-jobs-{suffix}", Attributes=attributes)["QueueUrl"]
+            for priority in PRIORITIES
+        }
+    return Aws(backend, dynamodb, sqs, table, queues, dead_letters)
 
 
 def delete(aws: Aws) -> None:
     with calls.unseen():
         aws.dynamodb.delete_table(TableName=aws.table)
-        aws.sqs.delete_queue(QueueUrl=aws.queue_url)
-        aws.sqs.delete_queue(QueueUrl=aws.dead_letter_queue_url)
+        for url in (*aws.queue_urls.values(), aws.dead_letter_queue_url):
+            aws.sqs.delete_queue(QueueUrl=url)
 
 
 def _create_table(dynamodb: "DynamoDBClient", name: str) -> str:
@@ -91,8 +100,8 @@ def all_items(aws: Aws) -> list[dict[str, Any]]:
 
 
 def visible_messages(aws: Aws) -> list[dict[str, Any]]:
-    """The bodies of the messages that an executor would get now, read as JSON, taken out of the queue."""
-    return list(_drain(aws, aws.queue_url))
+    """The bodies of the messages that an executor would get now, read as JSON, taken out of their queues."""
+    return [body for url in aws.queue_urls.values() for body in _drain(aws, url)]
 
 
 def dead_letters(aws: Aws) -> list[dict[str, Any]]:
@@ -100,26 +109,34 @@ def dead_letters(aws: Aws) -> list[dict[str, Any]]:
     return list(_drain(aws, aws.dead_letter_queue_url))
 
 
-def messages_waiting(aws: Aws, queue_url: str | None = None) -> dict[str, int]:
-    """How many messages are `visible`, `delayed` and in `flight` (received, neither deleted nor visible again)."""
+def messages_waiting(aws: Aws, priority: Priority | None = None) -> dict[str, int]:
+    """How many messages are `visible`, `delayed` and in `flight` (received, neither deleted nor visible again).
+
+    In the queue of `priority`, or in all of them.
+    """
     names = {"visible": "", "delayed": "Delayed", "flight": "NotVisible"}
+    urls = aws.queue_urls.values() if priority is None else [aws.queue_urls[priority]]
     with calls.unseen():
-        answer = aws.sqs.get_queue_attributes(QueueUrl=queue_url or aws.queue_url, AttributeNames=["All"])
-    counts: Any = answer["Attributes"]
-    return {k: int(counts[f"ApproximateNumberOfMessages{v}"]) for k, v in names.items()}
+        answers: Any = [aws.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"]) for url in urls]
+    return {
+        k: sum(int(one["Attributes"][f"ApproximateNumberOfMessages{v}"]) for one in answers) for k, v in names.items()
+    }
 
 
-def sqs_event(aws: Aws, limit: int = 10, *, visibility_timeout_s: int = VISIBILITY_TIMEOUT_S) -> dict[str, Any]:
+def sqs_event(
+    aws: Aws, limit: int = 10, *, visibility_timeout_s: int = VISIBILITY_TIMEOUT_S, priority: Priority = "normal"
+) -> dict[str, Any]:
     """Receive up to `limit` (≤ 10) visible messages, as the event that Lambda hands the executor."""
     with calls.unseen():
         answer = aws.sqs.receive_message(
-            QueueUrl=aws.queue_url,
+            QueueUrl=aws.queue_urls[priority],
             MaxNumberOfMessages=limit,
             VisibilityTimeout=visibility_timeout_s,
             MessageSystemAttributeNames=["All"],
             MessageAttributeNames=["All"],
         )
-    return {"Records": [_record(aws, message) for message in answer.get("Messages", [])]}
+    name = aws.queue_urls[priority].rpartition("/")[2]
+    return {"Records": [_record(name, message) for message in answer.get("Messages", [])]}
 
 
 def acknowledge(aws: Aws, event: dict[str, Any], answer: dict[str, Any] | None) -> None:
@@ -132,10 +149,12 @@ def acknowledge(aws: Aws, event: dict[str, Any], answer: dict[str, Any] | None) 
     with calls.unseen():
         for record in event["Records"]:
             if record["messageId"] not in failed:
-                aws.sqs.delete_message(QueueUrl=aws.queue_url, ReceiptHandle=record["receiptHandle"])
+                name = record["eventSourceARN"].rpartition(":")[2]
+                (url,) = (one for one in aws.queue_urls.values() if one.endswith(f"/{name}"))
+                aws.sqs.delete_message(QueueUrl=url, ReceiptHandle=record["receiptHandle"])
 
 
-def _record(aws: Aws, message: Any) -> dict[str, Any]:
+def _record(queue_name: str, message: Any) -> dict[str, Any]:
     return {
         "messageId": message["MessageId"],
         "receiptHandle": message["ReceiptHandle"],
@@ -144,7 +163,7 @@ def _record(aws: Aws, message: Any) -> dict[str, Any]:
         "messageAttributes": {},
         "md5OfBody": message["MD5OfBody"],
         "eventSource": "aws:sqs",
-        "eventSourceARN": f"arn:aws:sqs:{REGION}:123456789012:{aws.queue_url.rsplit('/', 1)[-1]}",
+        "eventSourceARN": f"arn:aws:sqs:{REGION}:123456789012:{queue_name}",
         "awsRegion": REGION,
     }
 

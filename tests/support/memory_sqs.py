@@ -27,6 +27,7 @@ class QueuedMessage:
     body: str
     sent_at: datetime
     visible_at: datetime
+    group: str | None = None
     receives: int = 0
     receipt: str | None = None
     received_at: datetime | None = None
@@ -87,7 +88,8 @@ class MemorySqs:
         now = self._now()
         message_id = f"m{next(self._numbers)}"
         visible_at = now + timedelta(seconds=entry.get("DelaySeconds", 0))
-        self.queues[url].messages.append(QueuedMessage(message_id, entry["MessageBody"], now, visible_at))
+        sent = QueuedMessage(message_id, entry["MessageBody"], now, visible_at, entry.get("MessageGroupId"))
+        self.queues[url].messages.append(sent)
         return message_id
 
     def _receive_message(self, params: Answer) -> Answer:
@@ -110,7 +112,7 @@ class MemorySqs:
                     "ReceiptHandle": message.receipt,
                     "Body": message.body,
                     "MD5OfBody": "",
-                    "Attributes": {"ApproximateReceiveCount": str(message.receives)},
+                    "Attributes": _attributes(message),
                 }
             )
         return {"Messages": found} if found else {}
@@ -156,3 +158,10 @@ class MemorySqs:
             "NotVisible": sum(one.in_flight(now) for one in messages),
         }
         return {"Attributes": {f"ApproximateNumberOfMessages{name}": str(count) for name, count in counts.items()}}
+
+
+def _attributes(message: QueuedMessage) -> dict[str, str]:
+    """SQS's own, all of them whatever was asked for."""
+    sent_ms = int(message.sent_at.timestamp() * 1000)
+    own = {"ApproximateReceiveCount": str(message.receives), "SentTimestamp": str(sent_ms)}
+    return own if message.group is None else own | {"MessageGroupId": message.group}

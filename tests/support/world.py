@@ -18,7 +18,7 @@ from shared.flows.execute import ExecuteFlow, Handled, Received
 from shared.flows.inspect import JobView
 from shared.flows.tick import Ticked, TickFlow
 from shared.model.call import Call
-from shared.model.job import JobSpec, Retry, Target
+from shared.model.job import PRIORITIES, JobSpec, Priority, Retry, Target
 from shared.model.run import Outcome, Result, Run
 from shared.rules.schedules import read_schedule
 from shared.settings import AuditSettings, ExecuteSettings, SubmitSettings, TickSettings
@@ -32,6 +32,11 @@ SUCCEED = Result(outcome=Outcome.SUCCEEDED, result="null")
 
 def failure(text: str = "no luck") -> Result:
     return Result(outcome=Outcome.FAILED, error=text)
+
+
+def _received(message: Any, priority: Priority) -> Received:
+    attributes = message.get("Attributes", {})
+    return Received.of(message["MessageId"], message["ReceiptHandle"], message["Body"], attributes, priority)
 
 
 @dataclass
@@ -95,6 +100,8 @@ class World:
         values = {
             "table": self.aws.table,
             "queue_url": self.aws.queue_url,
+            "high_queue_url": self.aws.queue_urls["high"],
+            "low_queue_url": self.aws.queue_urls["low"],
             "dead_letter_queue_url": self.aws.dead_letter_queue_url,
             "shards": self.shards,
             "horizon_s": self.horizon_s,
@@ -165,11 +172,21 @@ class World:
         now = self.clock.now()
         return [self.ticker.run(shard, now, now + timedelta(seconds=stop_after_s)) for shard in range(self.shards)]
 
-    def receive(self) -> list[Received]:
-        """Up to 10 messages that are visible now, as Lambda's poller would take them."""
-        with calls.unseen():
-            answer = self.aws.sqs.receive_message(QueueUrl=self.aws.queue_url, MaxNumberOfMessages=10)
-        return [Received(one["MessageId"], one["ReceiptHandle"], one["Body"]) for one in answer.get("Messages", [])]
+    def receive(self, *priorities: Priority) -> list[Received]:
+        """Up to 10 messages that are visible now, as Lambda's poller would take them: all of one queue.
+
+        The first of `priorities` that has any; unless told, of all three, the most urgent first.
+        """
+        for priority in priorities or PRIORITIES:
+            with calls.unseen():
+                answer = self.aws.sqs.receive_message(
+                    QueueUrl=self.aws.queue_urls[priority],
+                    MaxNumberOfMessages=10,
+                    MessageSystemAttributeNames=["All"],
+                )
+            if found := answer.get("Messages", []):
+                return [_received(message, priority) for message in found]
+        return []
 
     def acknowledge(self, handled: list[Handled]) -> None:
         """Delete what is done, as Lambda's poller would after the answer."""
@@ -177,7 +194,8 @@ class World:
             if one.ended.done:
                 # A receipt may be too old by now; the message then comes again, as on AWS.
                 with calls.unseen(), contextlib.suppress(self.aws.sqs.exceptions.ReceiptHandleIsInvalid):
-                    self.aws.sqs.delete_message(QueueUrl=self.aws.queue_url, ReceiptHandle=one.received.receipt)
+                    url = self.aws.queue_urls[one.received.priority]
+                    self.aws.sqs.delete_message(QueueUrl=url, ReceiptHandle=one.received.receipt)
 
     def deliver(self) -> list[Handled]:
         """Hand every visible message to the executor, until none is visible."""
