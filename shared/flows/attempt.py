@@ -1,6 +1,5 @@
 """One attempt of one run: start → read the job → call the target → write its end. It never touches the queue."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -22,7 +21,7 @@ from shared.rules.retry import backoff_s, is_last
 from shared.store.jobs import Jobs
 from shared.store.run_records import RunRecord
 from shared.store.runs import CancelRequestedError, Runs, closed, is_same_attempt
-from shared.targets.target import TargetCaller
+from shared.targets.target import Signals, TargetCaller
 
 CANCELLED = "cancelled"
 EXPIRED = "expired"
@@ -85,7 +84,7 @@ class AttemptFlow:
     workshop: Workshop
     message: Message
     receives: int = 1  # how often the message has been received
-    stop: threading.Event = field(default_factory=threading.Event)
+    signals: Signals = field(default_factory=Signals)
     run: Run | None = None  # while it is going on
     lease_expires_at: datetime | None = None
     may_take_until: datetime | None = None  # when the target's own timeout will have ended it
@@ -128,10 +127,10 @@ class AttemptFlow:
             self.workshop.runs.renew(run, now + timedelta(seconds=lease_s))
             self.lease_expires_at = now + timedelta(seconds=lease_s)
         except LeaseLostError:
-            self.stop.set()
+            self.signals.stop.set()
         except Exception:
             if self.workshop.clock.now() >= lease:  # somebody else may start now, so this one must end
-                self.stop.set()
+                self.signals.stop.set()
             raise
 
     def _start(self) -> Run:
@@ -177,9 +176,9 @@ class AttemptFlow:
                 payload=job.spec.payload,
                 timeout_s=job.spec.timeout_s,
             ),
-            self.stop,
+            self.signals,
         )
-        if self.stop.is_set():
+        if self.signals.stop.is_set():
             raise LeaseLostError("the lease was lost while the target ran")
         if result.outcome is not Outcome.SUCCEEDED:
             raise AttemptFailedError(job, result)

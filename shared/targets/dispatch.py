@@ -1,11 +1,10 @@
 """Which caller makes an attempt: the one of the target's kind. It never calls anything itself."""
 
-import threading
 from collections.abc import Mapping
 
 from shared.model.call import Call
 from shared.model.run import Outcome, Result
-from shared.targets.target import TargetCaller
+from shared.targets.target import Signals, TargetCaller
 
 
 class Targets:
@@ -18,7 +17,7 @@ class Targets:
     def kinds(self) -> frozenset[str]:
         return frozenset(self._callers)
 
-    def call(self, call: Call, stop: threading.Event) -> Result:
+    def call(self, call: Call, signals: Signals) -> Result:
         """Make the attempt; a kind that this stack does not have is a failed attempt, not an exception."""
         caller = self._callers.get(call.target.kind)
         if caller is None:
@@ -26,4 +25,4 @@ class Targets:
             return Result(
                 outcome=Outcome.FAILED, error=f"target kind {call.target.kind!r} is not known; known: {known}"
             )
-        return caller.call(call, stop)
+        return caller.call(call, signals)

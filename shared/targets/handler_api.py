@@ -8,11 +8,34 @@ import math
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from shared.targets.names import check_handler_name
+from shared.targets.processes.values import MAX_PROGRESS_BYTES, UnfitValueError, dump
+
+
+class Line(Protocol):
+    """The way from a handler to its executor."""
+
+    def is_cancelled(self) -> bool:
+        """Whether a cancel of the run was asked for."""
+        ...
+
+    def report(self, progress: bytes) -> None:
+        """Show one JSON text, of at most MAX_PROGRESS_BYTES of UTF-8, in place of the one before."""
+        ...
+
+
+class Alone:
+    """The line of a run that a test made: nobody at the other end."""
+
+    def is_cancelled(self) -> bool:
+        return False
+
+    def report(self, progress: bytes) -> None:
+        del progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +48,29 @@ class Run:
     max_attempts: int
     idempotency_key: str  # the same in every attempt of this run, different in every other run
     deadline: float = math.inf  # on time.monotonic(), in seconds
+    line: Line = field(default=Alone(), repr=False, compare=False)
 
     def remaining_s(self) -> float:
         """Seconds until the attempt is ended by its timeout; 0.0 at the end."""
         return max(0.0, self.deadline - time.monotonic())
+
+    def cancelled(self) -> bool:
+        """Whether the run is cancelled: then return or raise soon. Costs next to nothing.
+
+        It turns True up to a heartbeat (20 s) after the cancel; a handler that goes on is ended a heartbeat later.
+        """
+        return self.line.is_cancelled()
+
+    def progress(self, value: object) -> None:
+        """Show `value`, any JSON of at most 512 bytes, as the run's progress. The latest counts; it is cheap in a loop.
+
+        Raises ValueError for what is no JSON or too long.
+        """
+        try:
+            text = dump(value, "the progress", MAX_PROGRESS_BYTES)
+        except UnfitValueError as error:
+            raise ValueError(str(error)) from None
+        self.line.report(text.encode())
 
 
 # Payload and return value are any JSON: only the handler knows which.

@@ -15,11 +15,13 @@ from shared.model.run import Outcome, Result
 from shared.targets.processes import kernel
 from shared.targets.processes.conversation import Answer, Conversation, End
 from shared.targets.processes.handle import Zygote
+from shared.targets.processes.signal_page import SignalPage
 from shared.targets.processes.texts import cut
+from shared.targets.target import Signals
 
 LOAD_LIMIT_S = 60.0  # for importing one module of the handlers
 RELOAD_AFTER_S = 10.0  # modules that could not be imported are tried again at most this often
-_SLICE_S = 0.05  # how soon `stop` is seen
+_SLICE_S = 0.05  # how soon a signal is seen
 _END_LIMIT_S = 5.0  # for a killed zygote to be gone
 _TRIES = 10  # zygotes that one attempt may find dead
 _RESTARTS = 100  # zygotes that one attempt may see die while they load: one for each broken module
@@ -44,7 +46,7 @@ class PythonTarget:
 
     def load(self) -> None:
         """Load the handlers and wait for it, so that no attempt has to. Never raises: attempts say what is wrong."""
-        self._loaded(threading.Event())
+        self._loaded(Signals())
 
     def close(self) -> None:
         """End the handlers' processes, attempts that are going on included."""
@@ -53,16 +55,24 @@ class PythonTarget:
         if zygote is not None:
             zygote.close()
 
-    def call(self, call: Call, stop: threading.Event) -> Result:
+    def call(self, call: Call, signals: Signals) -> Result:
         """Call the handler that the target names, in a new process. See TargetCaller."""
         handler = call.target.params.get("handler")
         if not isinstance(handler, str):
             return Result(outcome=Outcome.FAILED, error=cut(f"target.handler must be a text, not {handler!r}"))
+        try:
+            page = SignalPage()
+        except OSError as error:  # too many files, or no memory
+            return _lost(cut(f"no process could be started: {error}"))
+        with page:
+            return self._attempt(call, handler, signals, page)
+
+    def _attempt(self, call: Call, handler: str, signals: Signals, page: SignalPage) -> Result:
         for _ in range(_TRIES):
-            zygote = self._loaded(stop)
+            zygote = self._loaded(signals)
             if isinstance(zygote, Result):
                 return zygote
-            end, answer = _converse(zygote, call, handler, stop)
+            end, answer = _converse(zygote, call, handler, signals, page)
             if end is not End.NOT_BEGUN:
                 return self._result(call, zygote, end, answer)
             zygote.ended.wait(_END_LIMIT_S)  # no handler was called, so the next zygote may have the attempt
@@ -74,10 +84,10 @@ class PythonTarget:
                 self._zygote = Zygote(self._directory, self._skip)
             return self._zygote
 
-    def _loaded(self, stop: threading.Event) -> Zygote | Result:
+    def _loaded(self, signals: Signals) -> Zygote | Result:
         """The zygote once it has imported everything; a module that ends or blocks it is left out of the next one."""
         for _ in range(_RESTARTS):
-            if stop.is_set():
+            if _is_off(signals):
                 return _cancelled()
             try:
                 zygote = self._current()
@@ -85,7 +95,7 @@ class PythonTarget:
                 return _lost(cut(f"the process that starts handlers could not be started: {error}"))
             module, since = zygote.loading, time.monotonic()
             while not zygote.loaded.wait(_SLICE_S):
-                if stop.is_set():
+                if _is_off(signals):
                     return _cancelled()
                 if zygote.loading != module:
                     module, since = zygote.loading, time.monotonic()
@@ -132,20 +142,27 @@ class PythonTarget:
         assert answer is not None
         if answer.board is None:
             return _lost(f"the process {kernel.ending(answer.exit_code)} before the handler returned")
-        outcome, result, error, note, reload = answer.board
+        outcome, result, error, note, reload, kinds = answer.board
         if reload:
             self._retry_imports(zygote)
-        return Result(outcome=Outcome(outcome), result=result, error=error, note=note)
+        return Result(outcome=Outcome(outcome), result=result, error=error, error_kinds=tuple(kinds), note=note)
 
 
-def _converse(zygote: Zygote, call: Call, handler: str, stop: threading.Event) -> tuple[End, Answer | None]:
+def _is_off(signals: Signals) -> bool:
+    """Whether there is no need to call the handler any more."""
+    return signals.stop.is_set() or signals.cancelled.is_set()
+
+
+def _converse(
+    zygote: Zygote, call: Call, handler: str, signals: Signals, page: SignalPage
+) -> tuple[End, Answer | None]:
     try:
-        connection = zygote.begin()
+        connection = zygote.begin(page.fd)
     except OSError:
         return End.NOT_BEGUN, None
     try:
         with connection:
-            conversation = Conversation(connection, time.monotonic() + call.timeout_s, stop)
+            conversation = Conversation(connection, time.monotonic() + call.timeout_s, signals, page)
             return conversation.hold(_as_frame(call, handler)), conversation.answer
     finally:
         zygote.done()

@@ -25,6 +25,7 @@ from shared.rules.lease import LEASE_MARGIN_S, LEASE_MAX_S
 from shared.store import keys
 from shared.store.shards import Shards
 from shared.store.table import Table
+from shared.targets.target import Signals
 from tests.faults.history import (
     Called,
     CancelAsked,
@@ -322,7 +323,7 @@ class System(World):
             self.execute_batch(batch)
         raise AssertionError(f"messages come back at once for ever: {self.queue.messages}")
 
-    def call(self, call: HandlerCall, stop: threading.Event) -> Result:  # type: ignore[override]
+    def call(self, call: HandlerCall, signals: Signals) -> Result:  # type: ignore[override]
         """The handler: it is the target of this system's executors."""
         self._own_step(CALL)
         now = self.executor.workshop.clock.now()

@@ -10,6 +10,7 @@ import pytest
 from shared.flows.execute import Received
 from shared.model.call import Call
 from shared.model.run import Outcome, Result, Run
+from shared.targets.target import Signals
 from tests.support import calls, faults
 from tests.support.aws import Aws, dead_letters, messages_waiting
 from tests.support.clocks import START, ManualClock
@@ -440,10 +441,10 @@ class Waiting:
     def __init__(self) -> None:
         self.begun, self.end, self.stopped = threading.Event(), threading.Event(), threading.Event()
 
-    def call(self, call: Call, stop: threading.Event) -> Result:
+    def call(self, call: Call, signals: Signals) -> Result:
         self.begun.set()
         for _ in range(1000):
-            if stop.wait(0.01):
+            if signals.stop.wait(0.01):
                 self.stopped.set()
                 return Result(outcome=Outcome.CANCELLED, error="stopped")
             if self.end.is_set():

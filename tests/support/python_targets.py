@@ -2,7 +2,6 @@
 
 import os
 import textwrap
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from shared.model.call import Call
 from shared.model.job import Target
 from shared.model.run import Result
 from shared.targets.python import PythonTarget
+from shared.targets.target import Signals
 
 SCHEDULED_FOR = datetime(2026, 11, 29, 12, 0, 5, tzinfo=UTC)
 HEAD = "from handlers import Run, handler\n"
@@ -32,7 +32,7 @@ def a_call(handler: object, payload: str = "null", *, attempt: int = 1, timeout_
 
 def attempt(target: PythonTarget, handler: object, payload: str = "null", **more: float) -> Result:
     """One attempt that nobody stops."""
-    return target.call(a_call(handler, payload, **more), threading.Event())  # type: ignore[arg-type]
+    return target.call(a_call(handler, payload, **more), Signals())  # type: ignore[arg-type]
 
 
 def write_package(directory: Path, modules: dict[str, str]) -> Path:

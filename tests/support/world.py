@@ -22,6 +22,7 @@ from shared.model.job import PRIORITIES, JobSpec, Priority, Retry, Target
 from shared.model.run import Outcome, Result, Run
 from shared.rules.schedules import read_schedule
 from shared.settings import AuditSettings, ExecuteSettings, SubmitSettings, TickSettings
+from shared.targets.target import Signals
 from shared.wiring import Api, Clients, build_api, build_audit, build_execute, build_tick
 from tests.support import calls
 from tests.support.aws import Aws, all_items
@@ -41,17 +42,21 @@ def _received(message: Any, priority: Priority) -> Received:
 
 @dataclass
 class ScriptedTarget:
-    """A target that does what its script says and keeps every call. The default script succeeds."""
+    """A target that does what its script says and keeps every call. The default script succeeds.
+
+    A script finds the signals of its attempt in `signals`, by job id.
+    """
 
     clock: ManualClock
     script: Callable[[Call], Result] = lambda call: SUCCEED
     calls: list[tuple[Call, datetime]] = field(default_factory=list)
+    signals: dict[str, Signals] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def call(self, call: Call, stop: threading.Event) -> Result:
-        del stop
+    def call(self, call: Call, signals: Signals) -> Result:
         with self._lock:
             self.calls.append((call, self.clock.now()))
+            self.signals[call.job_id] = signals
         return self.script(call)
 
     def counts(self) -> Counter[str]:

@@ -14,6 +14,7 @@ from shared.model.job import Target
 from shared.model.run import Outcome, Result
 from shared.targets.dispatch import Targets
 from shared.targets.python import PythonTarget
+from shared.targets.target import Signals
 from tests.support.python_targets import SCHEDULED_FOR, a_call, attempt, running, write_package
 
 DEMO = Path(__file__).parents[2] / "handlers"
@@ -176,20 +177,20 @@ def test_a_timeout_ends_a_handler_that_ignores_signals(target: PythonTarget) -> 
 
 
 def test_stop_ends_the_attempt_promptly(target: PythonTarget) -> None:
-    stop = threading.Event()
-    threading.Timer(0.2, stop.set).start()
+    signals = Signals()
+    threading.Timer(0.2, signals.stop.set).start()
     began = time.monotonic()
-    assert target.call(a_call("spin"), stop).outcome is Outcome.CANCELLED
+    assert target.call(a_call("spin"), signals).outcome is Outcome.CANCELLED
     assert 0.2 <= time.monotonic() - began < 15
 
 
 def test_stopped_before_it_began_no_handler_is_called(target: PythonTarget, tmp_path: Path) -> None:
     """I5."""
-    stop = threading.Event()
-    stop.set()
+    signals = Signals()
+    signals.stop.set()
     trace = tmp_path / "called"
     payload = json.dumps(f"open({str(trace)!r}, 'w').write('x')")
-    assert target.call(a_call("return", payload), stop).outcome is Outcome.CANCELLED
+    assert target.call(a_call("return", payload), signals).outcome is Outcome.CANCELLED
     assert not trace.exists()
     attempt(target, "return", payload)
     assert trace.exists()
@@ -235,7 +236,7 @@ def test_a_handler_sees_the_environment_and_an_empty_standard_input(
 def test_targets_go_by_their_kind(demo: PythonTarget) -> None:
     targets = Targets({"python": demo})
     assert targets.kinds == {"python"}
-    assert targets.call(a_call("demo.echo", "1"), threading.Event()).result == "1"
+    assert targets.call(a_call("demo.echo", "1"), Signals()).result == "1"
     other = Call(
         job_id="j",
         scheduled_for=SCHEDULED_FOR,
@@ -245,6 +246,6 @@ def test_targets_go_by_their_kind(demo: PythonTarget) -> None:
         payload="null",
         timeout_s=1,
     )
-    assert targets.call(other, threading.Event()) == Result(
+    assert targets.call(other, Signals()) == Result(
         outcome=Outcome.FAILED, error="target kind 'pigeon' is not known; known: python"
     )

@@ -12,6 +12,7 @@ import pytest
 
 from shared.model.run import Outcome
 from shared.targets import python
+from shared.targets.target import Signals
 from tests.support.python_targets import a_call, attempt, eventually, running, write_package, zygote_pid
 
 ROOT = Path(__file__).parents[2]
@@ -73,10 +74,10 @@ def test_an_import_that_never_ends_is_left_out(tmp_path: Path, monkeypatch: pyte
 
 def test_stop_while_handlers_are_being_loaded(tmp_path: Path) -> None:
     with running(write_package(tmp_path, {"slow": "import time; time.sleep(600)"})) as target:
-        stop = threading.Event()
-        threading.Timer(0.3, stop.set).start()
+        signals = Signals()
+        threading.Timer(0.3, signals.stop.set).start()
         began = time.monotonic()
-        assert target.call(a_call("slow"), stop).outcome is Outcome.CANCELLED
+        assert target.call(a_call("slow"), signals).outcome is Outcome.CANCELLED
         assert time.monotonic() - began < 10
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from shared.model.run import Outcome
 from shared.targets.python import PythonTarget
+from shared.targets.target import Signals
 from tests.support.python_targets import (
     a_call,
     attempt,
@@ -157,11 +158,11 @@ def test_what_a_handler_started_ends_with_it(target: PythonTarget, tmp_path: Pat
     where = tmp_path / "pids"
     where.mkdir()
     payload = json.dumps({"where": str(where), "wait": ending != "return"})
-    stop = threading.Event()
+    signals = Signals()
     if ending == "stop":
-        threading.Thread(target=lambda: eventually((where / "daemon").exists) and stop.set()).start()
+        threading.Thread(target=lambda: eventually((where / "daemon").exists) and signals.stop.set()).start()
     began = time.monotonic()
-    outcome = target.call(a_call("family", payload, timeout_s=3 if ending == "timeout" else 30), stop).outcome
+    outcome = target.call(a_call("family", payload, timeout_s=3 if ending == "timeout" else 30), signals).outcome
     assert outcome is {"timeout": Outcome.TIMED_OUT, "stop": Outcome.CANCELLED, "return": Outcome.SUCCEEDED}[ending]
     assert time.monotonic() - began < 10
     pids = pids_in(where)

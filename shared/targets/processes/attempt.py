@@ -10,15 +10,16 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
 from typing import NoReturn
 
 from shared.model.instants import from_text
 from shared.targets.handler_api import Run, registered
 from shared.targets.processes import kernel
-from shared.targets.processes.texts import cut, describe
-from shared.targets.processes.values import UnfitResultError, dump, parse
+from shared.targets.processes.signal_page import HandlerLine
+from shared.targets.processes.texts import cut, describe, kinds_of
+from shared.targets.processes.values import UnfitValueError, dump, parse
 
 BOARD_BYTES = 64 * 1024  # a result of 16 KiB with every byte escaped, an error and a note
 _LENGTH_BYTES = 4
@@ -33,14 +34,17 @@ class Outlook:
     error: str | None = None
     note: str | None = None
     reload: bool = False  # it failed because modules could not be imported; they may be by a later try
+    kinds: Sequence[str] = ()  # the names of the error's classes, the narrowest first
 
 
-def run_attempt(frame: bytes, board: mmap.mmap, unloaded: Mapping[str, str]) -> NoReturn:
-    """Be the process of one attempt. `frame` is the JSON of the call, `unloaded` the modules that failed and why."""
+def run_attempt(frame: bytes, board: mmap.mmap, signals: int, unloaded: Mapping[str, str]) -> NoReturn:
+    """Be the process of one attempt. `frame` is the JSON of the call, `signals` the descriptor of its signal page,
+    `unloaded` the modules that failed and why.
+    """
     pid = os.getpid()
     try:
         _become_ordinary()
-        outlook = _call(frame, unloaded)
+        outlook = _call(frame, HandlerLine.over(signals), unloaded)
         if os.getpid() == pid:  # not a fork that the handler made and let return
             write_board(board, outlook)
     except BaseException as error:  # noqa: BLE001  nothing may return into the zygote's own code
@@ -52,7 +56,7 @@ def run_attempt(frame: bytes, board: mmap.mmap, unloaded: Mapping[str, str]) -> 
 
 def write_board(board: mmap.mmap, outlook: Outlook) -> None:
     """The length comes last, so that a kill in between leaves no half outcome."""
-    data = json.dumps([outlook.outcome, outlook.result, outlook.error, outlook.note, outlook.reload]).encode()
+    data = json.dumps(astuple(outlook)).encode()
     board[_LENGTH_BYTES : _LENGTH_BYTES + len(data)] = data
     board[:_LENGTH_BYTES] = len(data).to_bytes(_LENGTH_BYTES, "big")
 
@@ -69,7 +73,7 @@ def _become_ordinary() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
-def _call(frame: bytes, unloaded: Mapping[str, str]) -> Outlook:
+def _call(frame: bytes, line: HandlerLine, unloaded: Mapping[str, str]) -> Outlook:
     call = json.loads(frame)
     name = call["handler"]
     function = registered().get(name)
@@ -82,15 +86,16 @@ def _call(frame: bytes, unloaded: Mapping[str, str]) -> Outlook:
         max_attempts=call["max_attempts"],
         idempotency_key=call["idempotency_key"],
         deadline=call["deadline"],
+        line=line,
     )
     try:
         value = function(parse(call["payload"]), run)
     except BaseException as error:  # noqa: BLE001  sys.exit and KeyboardInterrupt are the handler's failure as well
         _show(error)
-        return Outlook("failed", error=describe(error))
+        return Outlook("failed", error=describe(error), kinds=kinds_of(error))
     try:
         return Outlook("succeeded", result=dump(value))
-    except UnfitResultError as error:
+    except UnfitValueError as error:
         return Outlook("succeeded", note=cut(str(error)))
 
 

@@ -1,18 +1,19 @@
-"""The executor's side of one attempt: send the call, wait for answer, timeout or stop. It never retries."""
+"""The executor's side of one attempt: send the call, carry signals, wait for its end or end it. It never retries."""
 
 import json
 import select
 import socket
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from shared.targets.processes import kernel
+from shared.targets.processes.signal_page import SignalPage
+from shared.targets.target import Signals
 
 LENGTH_BYTES = 4
-_SLICE_S = 0.05  # how soon `stop` is seen
+_SLICE_S = 0.05  # how soon a signal is seen
 _END_LIMIT_S = 5.0  # for a killed attempt to be gone
 _CHUNK = 1 << 17
 
@@ -33,17 +34,18 @@ class Answer:
     """What the zygote says once the process has ended."""
 
     exit_code: int  # negative: the number of the signal
-    board: tuple[str, str | None, str | None, str | None, bool] | None  # an Outlook's fields; None: ended before
+    board: tuple[str, str | None, str | None, str | None, bool, list[str]] | None  # an Outlook's; None: ended before
 
 
 class Conversation:
     """About one attempt, over `connection`; `deadline` is on time.monotonic()."""
 
-    def __init__(self, connection: socket.socket, deadline: float, stop: threading.Event) -> None:
+    def __init__(self, connection: socket.socket, deadline: float, signals: Signals, page: SignalPage) -> None:
         self.answer: Answer | None = None
         self._connection = connection
         self._deadline = deadline
-        self._stop = stop
+        self._signals = signals
+        self._page = page
         self._begun = False
         self._pid: int | None = None
         self._buffer = b""
@@ -65,6 +67,7 @@ class Conversation:
             end = End.ZYGOTE_LOST if self._begun else End.NOT_BEGUN
         if end in (End.ZYGOTE_LOST, End.ZYGOTE_STUCK) and self._pid is not None:
             kernel.kill_group(self._pid)  # what the handler had started does not end with the zygote
+        self._carry()
         return end
 
     def _wait(self) -> End:
@@ -72,12 +75,20 @@ class Conversation:
             remaining_s = self._deadline - time.monotonic()
             if remaining_s <= 0:
                 return End.TIMED_OUT
-            if self._stop.is_set():
+            self._carry()
+            if self._signals.stop.is_set():
                 return End.STOPPED
             if self._poller.poll(1000 * min(remaining_s, _SLICE_S)):
                 self._hear()
                 if self.answer is not None:
                     return End.ANSWERED
+
+    def _carry(self) -> None:
+        """Signals from the executor to the handler, and back."""
+        if self._signals.cancelled.is_set():
+            self._page.cancel()
+        self._signals.told = self._page.is_told()
+        self._signals.progress = self._page.progress() or self._signals.progress
 
     def _have_it_ended(self, why: End) -> End:
         """An outcome that the process had reached before it could be killed counts: it is what happened."""

@@ -56,13 +56,15 @@ class Zygote:
         """How it ended: `exited with code 1`."""
         return kernel.ending(self._process.returncode) if self.ended.is_set() else "could not be ended"
 
-    def begin(self) -> socket.socket:
-        """Open an attempt. Raises OSError if the zygote is gone; then nothing of it was started."""
+    def begin(self, signals: int) -> socket.socket:
+        """Open an attempt, whose signal page is the descriptor `signals`. Raises OSError if the zygote is gone; then
+        nothing of it was started.
+        """
         ours, theirs = socket.socketpair()
         with theirs:
             try:
                 with self._lock:
-                    socket.send_fds(self._control, [b"a"], [theirs.fileno()])
+                    socket.send_fds(self._control, [b"a"], [theirs.fileno(), signals])
                     self._attempts += 1
             except OSError:
                 ours.close()

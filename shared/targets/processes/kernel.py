@@ -1,7 +1,11 @@
-"""The few Linux calls that Python does not offer. It never fails where one is missing: each is a net below another."""
+"""The few Linux calls that Python does not offer, or not as they are needed here. It decides nothing.
+
+None fails where the kernel does not have it, `map_shared` apart: each is a net below another.
+"""
 
 import contextlib
 import ctypes
+import mmap
 import os
 import resource
 import signal
@@ -9,7 +13,10 @@ import signal
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
-_libc = ctypes.CDLL(None)
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long)
+_FAILED = ctypes.c_void_p(-1).value
 
 
 def _prctl(option: int, value: int) -> None:
@@ -51,6 +58,18 @@ def no_core_dumps() -> None:
 def flush_c_streams() -> None:
     """Write out what C libraries have printed: a process that ends by `_exit` would lose it."""
     _libc.fflush(None)
+
+
+def map_shared(fd: int, size: int) -> memoryview:
+    """The first `size` bytes of `fd`, to write to, until the process ends. Raises OSError.
+
+    Python's own mmap keeps a copy of the descriptor, which a handler and its forks would get.
+    """
+    address = _libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
+    if address is None or address == _FAILED:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return memoryview((ctypes.c_ubyte * size).from_address(address)).cast("B")
 
 
 def kill_group(pid: int) -> None:

@@ -8,6 +8,7 @@ from typing import NoReturn, Self
 import simplejson
 
 MAX_RESULT_BYTES = 16 * 1024  # of UTF-8; a run's item has to stay small
+MAX_PROGRESS_BYTES = 512  # of UTF-8
 
 
 class JsonFloat(float):
@@ -33,8 +34,8 @@ class JsonFloat(float):
         return type(self), (self.text,)
 
 
-class UnfitResultError(Exception):
-    """What the handler returned cannot be kept as the run's result; the text says why."""
+class UnfitValueError(Exception):
+    """What the handler gave cannot be kept as JSON; the text says why."""
 
 
 def parse(text: str) -> object:
@@ -42,23 +43,23 @@ def parse(text: str) -> object:
     return json.loads(text, parse_float=_number, parse_constant=_no_constant)
 
 
-def dump(value: object) -> str:
-    """`value` as strict JSON text of at most MAX_RESULT_BYTES. Raises UnfitResultError for what cannot be that."""
+def dump(value: object, what: str = "the returned value", max_bytes: int = MAX_RESULT_BYTES) -> str:
+    """`value` as strict JSON text of at most `max_bytes`. Raises UnfitValueError for what cannot be that."""
     try:
         text = simplejson.dumps(
             _with_digits(value), use_decimal=True, ensure_ascii=False, encoding=None, separators=(",", ":")
         )
         size = len(text.encode())
     except UnicodeEncodeError:
-        raise UnfitResultError("the returned value holds half of a surrogate pair, which is no text") from None
+        raise UnfitValueError(f"{what} holds half of a surrogate pair, which is no text") from None
     except (TypeError, ValueError, RecursionError, MemoryError, OverflowError) as error:
-        raise UnfitResultError(f"the returned value is not JSON: {error or type(error).__name__}") from None
-    if size > MAX_RESULT_BYTES:
-        raise UnfitResultError(f"the returned value takes {size} bytes as JSON; at most {MAX_RESULT_BYTES} are kept")
+        raise UnfitValueError(f"{what} is not JSON: {error or type(error).__name__}") from None
+    if size > max_bytes:
+        raise UnfitValueError(f"{what} takes {size} bytes as JSON; at most {max_bytes} are kept")
     try:
         json.loads(text, parse_constant=_no_constant, object_pairs_hook=_distinct)
     except (ValueError, RecursionError) as error:
-        raise UnfitResultError(f"the returned value is not JSON: {error}") from None
+        raise UnfitValueError(f"{what} is not JSON: {error}") from None
     return text
 
 

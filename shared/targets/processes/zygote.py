@@ -2,7 +2,8 @@
 
 It speaks with the executor over sockets:
 
-control  → one byte with a socket attached: an attempt.      ← lines of JSON: {"loading": module} …, {"ready": true}
+control  → one byte with a socket and a signal page attached: an attempt.
+         ← lines of JSON: {"loading": module} …, {"ready": true}
 attempt  → the length of the call, the call (JSON); end of file: end the attempt.
          ← lines of JSON: {"begun": true}, {"pid": 123}, then {"exit": code, "board": […] or null}
 End of file on control: the executor is gone, so everything ends.
@@ -34,6 +35,7 @@ from shared.targets.processes.conversation import LENGTH_BYTES
 from shared.targets.processes.texts import describe
 
 _CHUNK = 1 << 20
+_DESCRIPTORS = 2  # that come with an attempt
 
 
 def main(control_fd: int, directory: str, skip: Mapping[str, str]) -> NoReturn:
@@ -100,8 +102,9 @@ def _say(connection: socket.socket, what: Mapping[str, object]) -> None:
 class _Attempt:
     """One attempt as the zygote sees it: first a call that comes in, then a process."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, signals: int) -> None:
         self.connection = connection
+        self.signals: int | None = signals  # the descriptor of its signal page, until its process has it
         self.received = bytearray()
         self.pid: int | None = None
         self.board: mmap.mmap | None = None
@@ -112,8 +115,14 @@ class _Attempt:
         whole = LENGTH_BYTES + length
         return bytes(self.received[LENGTH_BYTES:whole]) if len(self.received) >= max(whole, LENGTH_BYTES + 1) else None
 
+    def close_signals(self) -> None:
+        if self.signals is not None:
+            os.close(self.signals)
+            self.signals = None
+
     def close(self) -> None:
         self.connection.close()
+        self.close_signals()
         if self.board is not None:
             self.board.close()
 
@@ -149,18 +158,22 @@ class Zygote:
 
     def _accept(self) -> None:
         try:
-            data, fds, _flags, _address = socket.recv_fds(self._control, 1, 1)
+            data, fds, _flags, _address = socket.recv_fds(self._control, 1, _DESCRIPTORS)
         except BlockingIOError:
             return
         except ConnectionResetError:
             data, fds = b"", []
         if not data:
             self._end()
-        for fd in fds:
-            attempt = _Attempt(socket.socket(fileno=fd))
-            attempt.connection.setblocking(False)
-            self._by_fd[fd] = attempt
-            self._poller.register(fd, select.POLLIN)
+        if len(fds) < _DESCRIPTORS:  # there is no room for more; the executor sees that its own end is closed
+            for fd in fds:
+                os.close(fd)
+            return
+        connection, signals = fds
+        attempt = _Attempt(socket.socket(fileno=connection), signals)
+        attempt.connection.setblocking(False)
+        self._by_fd[connection] = attempt
+        self._poller.register(connection, select.POLLIN)
 
     def _hear(self, attempt: _Attempt) -> None:
         try:
@@ -193,19 +206,20 @@ class Zygote:
             attempt.board = mmap.mmap(-1, BOARD_BYTES)
             pid = os.fork()
         except OSError as error:  # no memory, or too many processes: this attempt's bad luck, not everybody's end
-            board = json.dumps(["lost", None, f"no process could be started: {describe(error)}", None, False])
+            board = json.dumps(["lost", None, f"no process could be started: {describe(error)}", None, False, []])
             self._answer(attempt, b'{"exit": 0, "board": %s}\n' % board.encode())
             self._forget(attempt)
             return
         if pid == 0:
-            self._be_child(zygote, frame, attempt.board)
+            self._be_child(zygote, frame, attempt)
+        attempt.close_signals()
         with contextlib.suppress(OSError):  # the child may have done it, or may be gone
             os.setpgid(pid, pid)
         attempt.pid = pid
         self._by_pid[pid] = attempt
         self._answer(attempt, b'{"pid": %d}\n' % pid)
 
-    def _be_child(self, zygote: int, frame: bytes, board: mmap.mmap) -> NoReturn:
+    def _be_child(self, zygote: int, frame: bytes, attempt: _Attempt) -> NoReturn:
         try:
             kernel.end_with_parent()
             if os.getppid() != zygote:  # it ended before the line above could hold
@@ -213,7 +227,12 @@ class Zygote:
             os.setpgid(0, 0)
             for connection in (self._control, self._woken, self._waker, *(a.connection for a in self._by_fd.values())):
                 connection.close()
-            run_attempt(frame, board, self._unloaded)
+            for other in self._by_fd.values():
+                if other is not attempt:
+                    other.close_signals()
+            assert attempt.board is not None
+            assert attempt.signals is not None
+            run_attempt(frame, attempt.board, attempt.signals, self._unloaded)
         finally:
             os._exit(70)
 
