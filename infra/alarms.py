@@ -1,5 +1,6 @@
 """The alarm topic and every alarm. They never need a metric of their own a shard: idle stays cheap."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aws_cdk import Duration, RemovalPolicy, Stack
@@ -17,9 +18,15 @@ from constructs import Construct
 
 from infra.function import METRICS_NAMESPACE, service_name
 from infra.options import Options
+from shared.model.job import Priority
 from shared.store.keys import DUE_INDEX
 
 MINUTE = Duration.minutes(1)
+OLDEST_MESSAGE: dict[Priority, str] = {  # the alarm of each queue
+    "normal": "OldestMessage",
+    "high": "OldestHighMessage",
+    "low": "OldestLowMessage",
+}
 FIVE_MINUTES = Duration.minutes(5)
 
 
@@ -28,7 +35,7 @@ class Watched:
     """What the alarms and the dashboard look at."""
 
     table: dynamodb.Table
-    jobs: sqs.Queue
+    jobs: Mapping[Priority, sqs.Queue]
     dead_letters: sqs.Queue
     submit: lambda_.Function
     tick: lambda_.Function
@@ -56,13 +63,14 @@ class Alarms(Construct):
             watched.dead_letters.metric_approximate_number_of_messages_visible(period=MINUTE, statistic="Maximum"),
             "Runs are in the dead-letter queue: their last attempt failed, or the executor could not start",
         )
-        self._alarm(
-            "OldestMessage",
-            watched.jobs.metric_approximate_age_of_oldest_message(period=MINUTE, statistic="Maximum"),
-            "Messages wait too long for an executor, or a run is retried for very long",
-            threshold=options.alarm_message_age_s,
-            periods=3,
-        )
+        for priority, queue in watched.jobs.items():
+            self._alarm(
+                OLDEST_MESSAGE[priority],
+                queue.metric_approximate_age_of_oldest_message(period=MINUTE, statistic="Maximum"),
+                f"Messages of {priority} priority wait too long for an executor, or a run is retried for very long",
+                threshold=options.alarm_message_age_s,
+                periods=3,
+            )
 
     def _tick_alarms(self, watched: Watched, options: Options) -> None:
         self._alarm(

@@ -12,7 +12,7 @@ from constructs import Construct
 from infra.function import DuetimeFunction, log_group
 from infra.nag import acknowledge
 from infra.options import Options
-from infra.permissions import Resource
+from infra.permissions import Arns
 
 SUBMIT_TIMEOUT_S = 29  # API Gateway gives up at 30 s
 
@@ -36,7 +36,7 @@ class Api(Construct):
         options: Options,
         code: lambda_.Code,
         environment: Mapping[str, str],
-        resources: Mapping[Resource, str],
+        resources: Arns,
     ) -> None:
         super().__init__(scope, construct_id)
         self.function = DuetimeFunction(

@@ -7,7 +7,7 @@ from constructs import Construct
 
 from infra.function import DuetimeFunction
 from infra.options import Options
-from infra.permissions import Resource
+from infra.permissions import Arns
 from infra.schedules import Schedules, invoke_once
 
 AUDIT_TIMEOUT_S = 300
@@ -24,7 +24,7 @@ class Audit(Construct):
         options: Options,
         code: lambda_.Code,
         environment: Mapping[str, str],
-        resources: Mapping[Resource, str],
+        resources: Arns,
     ) -> None:
         super().__init__(scope, construct_id)
         self.function = DuetimeFunction(

@@ -1,13 +1,15 @@
-"""One dashboard: from the API through tick and queue to the executor, and the table under all. It never alarms."""
+"""One dashboard: from the API through tick and queues to the executor, and the table under all. It never alarms."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.alarms import Alarms, Watched, audit_findings, throttles
 from infra.function import METRICS_NAMESPACE, service_name
 from infra.options import Options
+from shared.model.job import PRIORITIES
 
 MINUTE = Duration.minutes(1)
 _WIDTH = 8  # of 24
@@ -27,9 +29,10 @@ class Dashboard(Construct):
             widgets=[
                 [cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(alarms.all), width=24)],
                 _api_row(watched),
-                _tick_and_queue_row(watched),
+                [_calls("Ticks", watched.tick), _duration("Length of a tick", watched.tick), _lateness(options)],
+                [_queue(f"Queue of {priority} jobs", watched.jobs[priority]) for priority in PRIORITIES],
                 _executor_row(watched),
-                [_lateness(options), *_store_row(watched)],
+                _store_row(watched),
                 _audit_row(watched, options),
             ],
         )
@@ -74,19 +77,14 @@ def _api_row(watched: Watched) -> list[cloudwatch.IWidget]:
     ]
 
 
-def _tick_and_queue_row(watched: Watched) -> list[cloudwatch.IWidget]:
-    jobs = watched.jobs
-    return [
-        _calls("Ticks", watched.tick),
-        _duration("Length of a tick", watched.tick),
-        _graph(
-            "Job queue",
-            jobs.metric_approximate_number_of_messages_delayed(period=MINUTE, label="waiting for their second"),
-            jobs.metric_approximate_number_of_messages_visible(period=MINUTE, label="waiting for an executor"),
-            jobs.metric_approximate_number_of_messages_not_visible(period=MINUTE, label="running or backing off"),
-            right=[jobs.metric_approximate_age_of_oldest_message(period=MINUTE, label="age of the oldest, s")],
-        ),
-    ]
+def _queue(title: str, jobs: sqs.Queue) -> cloudwatch.IWidget:
+    return _graph(
+        title,
+        jobs.metric_approximate_number_of_messages_delayed(period=MINUTE, label="waiting for their second"),
+        jobs.metric_approximate_number_of_messages_visible(period=MINUTE, label="waiting for an executor"),
+        jobs.metric_approximate_number_of_messages_not_visible(period=MINUTE, label="running or backing off"),
+        right=[jobs.metric_approximate_age_of_oldest_message(period=MINUTE, label="age of the oldest, s")],
+    )
 
 
 def _executor_row(watched: Watched) -> list[cloudwatch.IWidget]:

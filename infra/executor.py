@@ -1,4 +1,4 @@
-"""The executor: its function and the mapping that feeds it from the job queue. It never reads the index."""
+"""The executor: its function and the mappings that feed it, one a job queue. It never reads the index."""
 
 from collections.abc import Mapping
 
@@ -8,13 +8,18 @@ from constructs import Construct
 
 from infra.function import DuetimeFunction
 from infra.options import Options
-from infra.permissions import Resource
+from infra.permissions import Arns
+from infra.queues import NAMES
+from shared.model.job import Priority
 
 BATCH_SIZE = 10
 
 
 class Executor(Construct):
-    """Up to `executor_concurrency` batches of ten at once; a batch gives back just the messages that failed."""
+    """Each priority has its share of batches of ten at once; a batch gives back just the messages that failed.
+
+    Lambda polls each mapping for itself: however full one queue is, the others' messages are taken at once.
+    """
 
     def __init__(
         self,
@@ -24,8 +29,8 @@ class Executor(Construct):
         options: Options,
         code: lambda_.Code,
         environment: Mapping[str, str],
-        resources: Mapping[Resource, str],
-        jobs: sqs.Queue,
+        resources: Arns,
+        jobs: Mapping[Priority, sqs.Queue],
     ) -> None:
         super().__init__(scope, construct_id)
         self.function = DuetimeFunction(
@@ -40,12 +45,13 @@ class Executor(Construct):
             timeout_s=options.executor_timeout_s,
             reserved_concurrency=options.executor_reserved_concurrency,
         ).function
-        lambda_.EventSourceMapping(
-            self,
-            "FromJobs",
-            target=self.function,
-            event_source_arn=jobs.queue_arn,
-            batch_size=BATCH_SIZE,
-            report_batch_item_failures=True,
-            max_concurrency=options.executor_concurrency,
-        )
+        for priority, queue in jobs.items():
+            lambda_.EventSourceMapping(
+                self,
+                f"From{NAMES[priority]}",
+                target=self.function,
+                event_source_arn=queue.queue_arn,
+                batch_size=BATCH_SIZE,
+                report_batch_item_failures=True,
+                max_concurrency=options.executor_concurrencies[priority],
+            )

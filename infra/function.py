@@ -13,7 +13,7 @@ from constructs import Construct
 
 from infra.nag import acknowledge
 from infra.options import Options
-from infra.permissions import PERMISSIONS, FunctionName, Resource
+from infra.permissions import PERMISSIONS, Arns, FunctionName, Resource
 
 _RETENTION = {
     1: logs.RetentionDays.ONE_DAY,
@@ -61,7 +61,7 @@ class DuetimeFunction(Construct):
         code: lambda_.Code,
         options: Options,
         environment: Mapping[str, str],
-        resources: Mapping[Resource, str],
+        resources: Arns,
         memory_mb: int,
         timeout_s: int,
         reserved_concurrency: int | None = None,
@@ -108,7 +108,7 @@ def _powertools(name: FunctionName, options: Options) -> dict[str, str]:
 def _role(
     scope: Construct,
     name: FunctionName,
-    resources: Mapping[Resource, str],
+    resources: Arns,
     logs_of_it: logs.LogGroup,
     options: Options,
 ) -> iam.Role:
@@ -116,7 +116,7 @@ def _role(
     for grant in PERMISSIONS[name]:
         actions.setdefault(grant.resource, []).append(grant.action)
     statements = [
-        iam.PolicyStatement(actions=sorted(granted), resources=[resources[resource]])
+        iam.PolicyStatement(actions=sorted(granted), resources=list(resources[resource]))
         for resource, granted in actions.items()
     ]
     statements.append(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, fields
 from typing import Any, Self, cast
 
+from shared.model.job import Priority
 from shared.settings import MAX_HORIZON_S
 
 LOG_RETENTION_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 180, 365, 731, 1827, 3653)  # of what CloudWatch Logs accepts
@@ -64,11 +65,15 @@ class Options:
     executor_timeout_s: int = _whole(
         120, 30, 900, f"Timeout of the executor; a job's `timeout_s` may be up to {EXECUTOR_MARGIN_S} s less"
     )
-    executor_concurrency: int = _whole(50, 2, 1000, "Batches (of up to 10 runs) that execute at the same time")
+    executor_concurrency: int = _whole(
+        50, 2, 1000, "Batches (of up to 10 runs) of normal priority that execute at the same time"
+    )
+    executor_high_concurrency: int = _whole(50, 2, 1000, "The same of high priority, beside those")
+    executor_low_concurrency: int = _whole(10, 2, 1000, "The same of low priority, beside those")
     submit_reserved_concurrency: int | None = _whole(None, 1, 1000, "Reserved concurrency of the API function")
     tick_reserved_concurrency: int | None = _whole(None, 1, 1000, "Reserved concurrency of the tick function")
     executor_reserved_concurrency: int | None = _whole(
-        None, 2, 1000, "Reserved concurrency of the executor; at least `executor_concurrency`"
+        None, 6, 3000, "Reserved concurrency of the executor; at least the sum of its three concurrencies"
     )
     api_rate: int = _whole(500, 1, 10000, "Requests a second that the API lets through in the long run")
     api_burst: int = _whole(1000, 1, 5000, "Requests that the API lets through at once")
@@ -81,7 +86,7 @@ class Options:
         "", r"[^@\s]+@[^@\s]+\.[^@\s]+", "an e-mail address", "Address subscribed to the alarms (it must confirm once)"
     )
     alarm_message_age_s: int = _whole(
-        1800, 60, 1209600, "Age of the oldest message in the job queue that raises the alarm"
+        1800, 60, 1209600, "Age of the oldest message in a job queue that raises its alarm"
     )
     alarm_key: str = _one_of(
         "kms", ("kms", "none"), "Encryption of the alarm topic: a KMS key of its own (1 USD a month), or SNS's own only"
@@ -107,17 +112,27 @@ class Options:
         """The longest `timeout_s` that a job may ask for, in seconds."""
         return self.executor_timeout_s - EXECUTOR_MARGIN_S
 
+    @property
+    def executor_concurrencies(self) -> dict[Priority, int]:
+        """Batches of each priority that execute at the same time."""
+        return {
+            "high": self.executor_high_concurrency,
+            "normal": self.executor_concurrency,
+            "low": self.executor_low_concurrency,
+        }
+
     def _check_together(self) -> None:
         if self.ticked_shards < self.shards:
             raise OptionError(
                 f"context ticked_shards is {self.ticked_shards}, but must be at least shards ({self.shards}): "
                 "jobs of a shard that is not ticked would never run"
             )
-        reserved = self.executor_reserved_concurrency
-        if reserved is not None and reserved < self.executor_concurrency:
+        reserved, needed = self.executor_reserved_concurrency, sum(self.executor_concurrencies.values())
+        if reserved is not None and reserved < needed:
             raise OptionError(
-                f"context executor_reserved_concurrency is {reserved}, but must be at least executor_concurrency "
-                f"({self.executor_concurrency}): the queue would be throttled"
+                f"context executor_reserved_concurrency is {reserved}, but must be at least {needed}, the sum of "
+                "executor_high_concurrency, executor_concurrency and executor_low_concurrency: "
+                "the queues would be throttled"
             )
 
 

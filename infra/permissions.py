@@ -3,11 +3,13 @@
 Tests hold it against the roles, and against the calls that each function really makes: none missing, none spare.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 FunctionName = Literal["submit", "tick", "execute", "audit"]
-Resource = Literal["table", "index", "jobs", "dead_letters"]
+Resource = Literal["table", "index", "jobs", "dead_letters"]  # `jobs`: the queues of all priorities
+Arns = Mapping[Resource, Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -44,10 +46,11 @@ PERMISSIONS: dict[FunctionName, tuple[Grant, ...]] = {
         Grant("dynamodb:GetItem", "table", "the job and its payload, after the start; a run whose lease was lost"),
         Grant("dynamodb:PutItem", "table", "the record of an occurrence that is skipped"),
         Grant("dynamodb:DeleteItem", "table", "withdraw a start that is void and may come again"),
-        Grant("sqs:ReceiveMessage", "jobs", "Lambda polls the queue in the function's name"),
+        Grant("sqs:ReceiveMessage", "jobs", "Lambda polls the queues in the function's name"),
         Grant("sqs:DeleteMessage", "jobs", "Lambda removes what is done"),
-        Grant("sqs:GetQueueAttributes", "jobs", "Lambda reads the queue's settings and depth"),
+        Grant("sqs:GetQueueAttributes", "jobs", "Lambda reads the queues' settings and depth"),
         Grant("sqs:ChangeMessageVisibility", "jobs", "the lease of a run, its renewal, the backoff before a retry"),
+        Grant("sqs:SendMessage", "jobs", "a message that has waited for so long that SQS would soon drop it, anew"),
         Grant("sqs:SendMessage", "dead_letters", "a run whose last attempt failed, with its context"),
     ),
     "audit": (

@@ -13,7 +13,7 @@ from infra.audit import Audit
 from infra.dashboard import Dashboard
 from infra.executor import Executor
 from infra.options import Options
-from infra.permissions import Resource
+from infra.permissions import Arns
 from infra.queues import Queues
 from infra.table import JobTable
 from infra.ticker import Ticker
@@ -33,11 +33,11 @@ class DuetimeStack(Stack):
         )
         table = JobTable(self, "Store", options=options)
         queues = Queues(self, "Queues", options=options)
-        resources: dict[Resource, str] = {
-            "table": table.arn,
-            "index": table.index_arn,
-            "jobs": queues.jobs.queue_arn,
-            "dead_letters": queues.dead_letters.queue_arn,
+        resources: Arns = {
+            "table": [table.arn],
+            "index": [table.index_arn],
+            "jobs": [queue.queue_arn for queue in queues.jobs.values()],
+            "dead_letters": [queues.dead_letters.queue_arn],
         }
         values = _setting_values(options, table, queues)
 
@@ -73,7 +73,9 @@ class DuetimeStack(Stack):
             "ApiUrl": api.url,
             "ApiId": watched.api.api_id,
             "TableName": watched.table.table_name,
-            "QueueUrl": watched.jobs.queue_url,
+            "QueueUrl": watched.jobs["normal"].queue_url,
+            "HighQueueUrl": watched.jobs["high"].queue_url,
+            "LowQueueUrl": watched.jobs["low"].queue_url,
             "DeadLetterQueueUrl": watched.dead_letters.queue_url,
             "SubmitFunctionName": watched.submit.function_name,
             "TickFunctionName": watched.tick.function_name,
@@ -89,7 +91,9 @@ def _setting_values(options: Options, table: JobTable, queues: Queues) -> dict[s
     """A value for every field of every settings class in shared/settings.py."""
     return {
         "table": table.table.table_name,
-        "queue_url": queues.jobs.queue_url,
+        "queue_url": queues.jobs["normal"].queue_url,
+        "high_queue_url": queues.jobs["high"].queue_url,
+        "low_queue_url": queues.jobs["low"].queue_url,
         "dead_letter_queue_url": queues.dead_letters.queue_url,
         "shards": str(options.shards),
         "horizon_s": str(options.horizon_s),

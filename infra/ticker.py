@@ -7,7 +7,7 @@ from constructs import Construct
 
 from infra.function import DuetimeFunction
 from infra.options import Options
-from infra.permissions import Resource
+from infra.permissions import Arns
 from infra.schedules import Schedules, invoke_once
 
 # Under 90 s: journal recovery takes a page of that age for one that no living tick owns.
@@ -25,7 +25,7 @@ class Ticker(Construct):
         options: Options,
         code: lambda_.Code,
         environment: Mapping[str, str],
-        resources: Mapping[Resource, str],
+        resources: Arns,
     ) -> None:
         super().__init__(scope, construct_id)
         self.function = DuetimeFunction(

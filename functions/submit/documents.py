@@ -90,7 +90,7 @@ class JobDocument(TypedDict):
     deadline_s: int | None
     dst_gap: Literal["run", "skip"]
     overlap: Literal["allow"]
-    priority: Literal["normal"]
+    priority: Literal["high", "normal", "low"]
     retry: RetryDocument
     timeout_s: int
     runs: list[RunDocument]
@@ -164,7 +164,7 @@ def job_document(view: JobView) -> JobDocument:
         "deadline_s": spec.deadline_s,
         "dst_gap": schedule.dst_gap,
         "overlap": "allow",
-        "priority": "normal",
+        "priority": spec.priority,
         "retry": _retry_document(spec.retry),
         "timeout_s": spec.timeout_s,
         "runs": [run_document(run) for run in view.runs],

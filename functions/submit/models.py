@@ -157,7 +157,9 @@ class JobBody(ScheduleFields):
         None, description="A run that could not start so long after its time is skipped as expired."
     )
     overlap: Literal["allow"] = "allow"
-    priority: Literal["normal"] = "normal"
+    priority: Literal["high", "normal", "low"] = Field(
+        "normal", description="A queue and executors of its own; holds from the next claim on."
+    )
 
     @property
     def payload_text(self) -> str:

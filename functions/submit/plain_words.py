@@ -14,7 +14,6 @@ MAX_REPORTED = 100
 LATER = {  # field → what a later version will take
     "depends_on": (),
     "overlap": ("skip", "queue", "replace"),
-    "priority": ("high", "low"),
     "target.kind": ("lambda", "http", "sqs", "sns", "eventbridge", "stepfunctions", "aws"),
 }
 _PATTERNS = {

@@ -57,6 +57,7 @@ def job_spec(body: JobBody, schedule: Schedule, job_id: str) -> JobSpec:
         retry=Retry(**body.retry.model_dump()),
         timeout_s=body.timeout_s,
         deadline_s=body.deadline_s,
+        priority=body.priority,
     )
 
 

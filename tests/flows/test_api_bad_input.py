@@ -93,7 +93,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "retry": NOT_OBJECT,
     "timeout_s": (*NOT_WHOLE, 0, -1, 106, 10**30, 10**4000),
     "overlap": (*NOT_TEXT, "skip", "queue", "replace"),
-    "priority": (*NOT_TEXT, "high", "low"),
+    "priority": (*NOT_TEXT, "HIGH", "urgent", ""),
     "depends_on": (None, [], ["a"], "a"),
     "nonsense": (None, 1),
     "runs": ([],),

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -35,7 +36,8 @@ class Used(Observer):
 
     def action(self, call: Call) -> tuple[str, str]:
         if call.service == "sqs":
-            queues = {self.aws.queue_url: "jobs", self.aws.dead_letter_queue_url: "dead_letters"}
+            queues = dict.fromkeys(self.aws.queue_urls.values(), "jobs")
+            queues[self.aws.dead_letter_queue_url] = "dead_letters"
             return f"sqs:{call.operation.removesuffix('Batch')}", queues[call.asked["QueueUrl"]]
         if call.operation == "BatchExecuteStatement":
             (verb,) = {statement["Statement"].split()[0].title() for statement in call.asked["Statements"]}
@@ -91,6 +93,10 @@ def execute_uses(world: World, used: Used) -> None:
     world.clock.advance(5)
     with used.by("execute"):
         world.deliver()
+    world.clock.advance(20)
+    with used.by("execute"):  # that one's next attempt fails, too, and its message is received for the 500th time
+        (waits,) = world.receive()
+        world.acknowledge(world.executor.run([replace(waits, receive_count=500)]))
     with used.by("submit"):
         world.cancel("waits")
     assert world.statuses("fails") == ["dead_lettered"]

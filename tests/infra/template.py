@@ -4,6 +4,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from shared.model.job import Priority
+
 Resource = dict[str, Any]
 
 
@@ -32,6 +34,18 @@ class Template:
         found = self.all(kind)
         assert len(found) == 1, f"{len(found)} resources of {kind}: {list(found)}"
         return next(iter(found.values()))
+
+    def job_queue(self, priority: Priority) -> tuple[str, Resource]:
+        """Logical id and properties of the queue that carries jobs of `priority`."""
+        prefix = {"high": "QueuesHighJobs", "normal": "QueuesJobs", "low": "QueuesLowJobs"}[priority]
+        found = {k: v for k, v in self.all("AWS::SQS::Queue").items() if k.startswith(prefix)}
+        assert len(found) == 1
+        return next(iter(found.items()))
+
+    def dead_letters(self) -> tuple[str, Resource]:
+        """Logical id and properties of the dead-letter queue."""
+        (found,) = ((k, v) for k, v in self.all("AWS::SQS::Queue").items() if k.startswith("QueuesDeadLetters"))
+        return found
 
     def function(self, name: str) -> tuple[str, Resource]:
         """Logical id and properties of the function whose code is functions/<name>."""

@@ -13,6 +13,8 @@ GREATER, LESS = "GreaterThanOrEqualToThreshold", "LessThanThreshold"
 EXPECTED = {
     "DeadLetters": ("AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", 60, 1, GREATER, 1, "notBreaching"),
     "OldestMessage": ("AWS/SQS", "ApproximateAgeOfOldestMessage", "Maximum", 60, 3, GREATER, 1800, "notBreaching"),
+    "OldestHighMessage": ("AWS/SQS", "ApproximateAgeOfOldestMessage", "Maximum", 60, 3, GREATER, 1800, "notBreaching"),
+    "OldestLowMessage": ("AWS/SQS", "ApproximateAgeOfOldestMessage", "Maximum", 60, 3, GREATER, 1800, "notBreaching"),
     "NoTick": ("AWS/Lambda", "Invocations", "Sum", 60, 3, LESS, 1, "breaching"),
     "TickErrors": ("AWS/Lambda", "Errors", "Sum", 300, 1, GREATER, 1, "notBreaching"),
     "ExecutorErrors": ("AWS/Lambda", "Errors", "Sum", 300, 1, GREATER, 1, "notBreaching"),
@@ -67,15 +69,15 @@ def test_it_looks_at_its_function(template: Template, alarm: str, function: str)
 
 
 def test_the_queue_alarms_look_at_their_queues(template: Template) -> None:
-    queues = template.all("AWS::SQS::Queue")
-
-    def queue(alarm: str) -> Resource:
+    def queue(alarm: str) -> str:
         ((key, value),) = dimensions(template.alarm(alarm)).items()
         assert key == "QueueName"
-        return queues[value.removeprefix("${").removesuffix(".QueueName}")]
+        return value.removeprefix("${").removesuffix(".QueueName}")
 
-    assert "RedrivePolicy" not in queue("DeadLetters")
-    assert "RedrivePolicy" in queue("OldestMessage")
+    assert queue("DeadLetters") == template.dead_letters()[0]
+    assert queue("OldestHighMessage") == template.job_queue("high")[0]
+    assert queue("OldestMessage") == template.job_queue("normal")[0]
+    assert queue("OldestLowMessage") == template.job_queue("low")[0]
 
 
 def test_throttles_are_seen_on_the_table_and_on_the_index(template: Template) -> None:
@@ -142,7 +144,9 @@ def test_the_dashboard_shows_every_stage(template: Template) -> None:
         "Alarms",
         "API requests",
         "Ticks",
-        "Job queue",
+        "Queue of high jobs",
+        "Queue of normal jobs",
+        "Queue of low jobs",
         "Executor",
         "Dead letters",
         "Lateness of starts, ms",

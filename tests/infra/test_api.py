@@ -49,7 +49,7 @@ def test_each_request_is_logged_as_one_json_object(template: Template) -> None:
 
 def test_the_outputs_name_what_clients_and_scripts_need(template: Template) -> None:
     assert set(template.outputs) == {
-        *("ApiUrl", "ApiId", "TableName", "QueueUrl", "DeadLetterQueueUrl", "TopicArn"),
+        *("ApiUrl", "ApiId", "TableName", "QueueUrl", "HighQueueUrl", "LowQueueUrl", "DeadLetterQueueUrl", "TopicArn"),
         *("SubmitFunctionName", "TickFunctionName", "ExecuteFunctionName", "AuditFunctionName"),
     }
     assert written(template.outputs["ApiUrl"]["Value"]).startswith("https://")

@@ -3,8 +3,9 @@
 import pytest
 
 from shared import settings
+from shared.model.job import PRIORITIES, Priority
 from tests.infra.conftest import Synthesise
-from tests.infra.template import Template, written
+from tests.infra.template import Resource, Template, written
 
 Settings = settings.SubmitSettings | settings.TickSettings | settings.ExecuteSettings | settings.AuditSettings
 SETTINGS: dict[str, type[Settings]] = {
@@ -14,6 +15,11 @@ SETTINGS: dict[str, type[Settings]] = {
     "audit": settings.AuditSettings,
 }
 NAMES = pytest.mark.parametrize("name", SETTINGS)
+QUEUE_URLS: dict[Priority, str] = {
+    "high": "DUETIME_HIGH_QUEUE_URL",
+    "normal": "DUETIME_QUEUE_URL",
+    "low": "DUETIME_LOW_QUEUE_URL",
+}
 
 
 def environment(template: Template, name: str) -> dict[str, str]:
@@ -32,7 +38,8 @@ def test_its_environment_is_its_settings_and_powertools(template: Template, name
 @NAMES
 def test_its_settings_read_what_the_stack_wrote(synthesise: Synthesise, name: str) -> None:
     limits = {"shards": 200, "ticked_shards": 256, "horizon_s": 840, "retention_days": 3650, "audit_segments": 64}
-    largest = synthesise(**limits, executor_timeout_s=900, executor_concurrency=1000, api_rate=10000)
+    concurrencies = {f"executor{kind}_concurrency": 1000 for kind in ("", "_high", "_low")}
+    largest = synthesise(**limits, **concurrencies, executor_timeout_s=900, api_rate=10000)
     smallest = synthesise(horizon_s=0, retention_days=1, audit_segments=1, executor_timeout_s=30)
     for template in (largest, smallest):
         read = SETTINGS[name].from_env(environment(template, name))
@@ -44,9 +51,10 @@ def test_the_queues_and_the_table_are_not_mixed_up(template: Template) -> None:
     for name in SETTINGS:
         variables = environment(template, name)
         assert variables["DUETIME_TABLE"] == f"${{{table}}}"
-        assert template.all("AWS::SQS::Queue")[variables["DUETIME_QUEUE_URL"][2:-1]].get("RedrivePolicy")
-    dead = environment(template, "execute")["DUETIME_DEAD_LETTER_QUEUE_URL"][2:-1]
-    assert "RedrivePolicy" not in template.all("AWS::SQS::Queue")[dead]
+        for priority, variable in QUEUE_URLS.items():
+            assert variables[variable] == f"${{{template.job_queue(priority)[0]}}}"
+    dead = environment(template, "execute")["DUETIME_DEAD_LETTER_QUEUE_URL"]
+    assert dead == f"${{{template.dead_letters()[0]}}}"
 
 
 def test_new_jobs_go_to_the_written_shards_and_the_audit_sees_all_ticked_ones(synthesise: Synthesise) -> None:
@@ -77,11 +85,11 @@ def test_timeouts_keep_to_the_protocol(template: Template) -> None:
 @NAMES
 def test_memory_and_reserve_are_choices(template: Template, synthesise: Synthesise, name: str) -> None:
     assert "ReservedConcurrentExecutions" not in template.function(name)[1]
-    reserves = {f"{n}_reserved_concurrency": 77 for n in ("submit", "tick", "executor")}
+    reserves = {f"{n}_reserved_concurrency": 177 for n in ("submit", "tick", "executor")}
     memory = {f"{n}_memory_mb": 2048 for n in ("submit", "tick", "executor", "audit")}
     _, function = synthesise(**reserves, **memory).function(name)
     assert function["MemorySize"] == 2048
-    assert function.get("ReservedConcurrentExecutions") == (None if name == "audit" else 77)
+    assert function.get("ReservedConcurrentExecutions") == (None if name == "audit" else 177)
 
 
 @NAMES
@@ -129,12 +137,26 @@ def test_nothing_has_a_name_that_a_second_stack_would_want_too(template: Templat
     assert named == set()
 
 
-def test_the_queue_feeds_the_executor_by_tens_and_takes_back_what_failed(template: Template) -> None:
-    mapping = template.only("AWS::Lambda::EventSourceMapping")
-    assert mapping["FunctionName"] == {"Ref": template.function("execute")[0]}
-    assert mapping["BatchSize"] == 10
-    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    assert mapping["ScalingConfig"] == {"MaximumConcurrency": 50}
-    assert "MaximumBatchingWindowInSeconds" not in mapping, "a window would make every run late"
-    source = mapping["EventSourceArn"]["Fn::GetAtt"][0]
-    assert "RedrivePolicy" in template.all("AWS::SQS::Queue")[source]
+def mappings(template: Template) -> dict[str, Resource]:
+    """Logical id of a queue → the mapping that feeds the executor from it."""
+    found = template.all("AWS::Lambda::EventSourceMapping").values()
+    return {mapping["EventSourceArn"]["Fn::GetAtt"][0]: mapping for mapping in found}
+
+
+def test_each_job_queue_feeds_the_executor_by_tens_and_takes_back_what_failed(template: Template) -> None:
+    assert set(mappings(template)) == {template.job_queue(priority)[0] for priority in PRIORITIES}
+    for mapping in mappings(template).values():
+        assert mapping["FunctionName"] == {"Ref": template.function("execute")[0]}
+        assert mapping["BatchSize"] == 10
+        assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+        assert "MaximumBatchingWindowInSeconds" not in mapping, "a window would make every run late"
+
+
+def test_each_priority_has_a_concurrency_that_no_other_can_take(template: Template, synthesise: Synthesise) -> None:
+    def concurrencies(template: Template) -> list[int]:
+        found = mappings(template)
+        return [found[template.job_queue(p)[0]]["ScalingConfig"]["MaximumConcurrency"] for p in PRIORITIES]
+
+    assert concurrencies(template) == [50, 50, 10]
+    chosen = {"executor_high_concurrency": 7, "executor_concurrency": 8, "executor_low_concurrency": 2}
+    assert concurrencies(synthesise(**chosen)) == [7, 8, 2]

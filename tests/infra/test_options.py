@@ -49,6 +49,8 @@ def test_text_from_the_command_line_and_json_from_cdk_json_mean_the_same() -> No
         ("executor_timeout_s", 901),
         ("executor_timeout_s", 29),
         ("executor_concurrency", 1),
+        ("executor_high_concurrency", 1001),
+        ("executor_low_concurrency", 1),
         ("log_retention_days", 2),
         ("log_level", "WARNING"),
         ("tracing", "on"),
@@ -76,10 +78,15 @@ def test_fewer_ticked_shards_than_written_ones_are_refused() -> None:
         read(shards=4, ticked_shards=3)
 
 
-def test_a_reserve_smaller_than_the_mapping_would_throttle_the_queue() -> None:
-    with pytest.raises(OptionError, match="context executor_reserved_concurrency is 49"):
-        read(executor_reserved_concurrency=49)
-    assert read(executor_reserved_concurrency=50).executor_reserved_concurrency == 50
+def test_a_reserve_smaller_than_the_mappings_would_throttle_the_queues() -> None:
+    with pytest.raises(OptionError, match="context executor_reserved_concurrency is 109, but must be at least 110"):
+        read(executor_reserved_concurrency=109)
+    assert read(executor_reserved_concurrency=110).executor_reserved_concurrency == 110
+    few = {"executor_high_concurrency": 2, "executor_concurrency": 3, "executor_low_concurrency": 4}
+    assert read(**few, executor_reserved_concurrency=9).executor_reserved_concurrency == 9
+    for key, value in few.items():
+        with pytest.raises(OptionError, match="but must be at least 10"):
+            read(**{**few, key: value + 1}, executor_reserved_concurrency=9)
 
 
 def test_a_misspelt_key_is_refused_and_a_strange_one_is_not_ours() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from infra.permissions import PERMISSIONS, FunctionName
+from shared.model.job import PRIORITIES
 from shared.store.keys import DUE_INDEX
 from tests.infra.template import Template, written
 
@@ -12,15 +13,19 @@ NAMES = pytest.mark.parametrize("name", PERMISSIONS)
 def named_resources(template: Template) -> dict[str, str]:
     """ARN as the template writes it → the name of the resource in infra/permissions.py."""
     (table,) = template.all("AWS::DynamoDB::Table")
-    queues = template.all("AWS::SQS::Queue")
-    (jobs,) = (name for name, queue in queues.items() if "RedrivePolicy" in queue)
-    (dead_letters,) = (name for name in queues if name != jobs)
     return {
         f"${{{table}.Arn}}": "table",
         f"${{{table}.Arn}}/index/{DUE_INDEX}": "index",
-        f"${{{jobs}.Arn}}": "jobs",
-        f"${{{dead_letters}.Arn}}": "dead_letters",
+        f"${{{template.dead_letters()[0]}.Arn}}": "dead_letters",
+        **{f"${{{template.job_queue(priority)[0]}.Arn}}": "jobs" for priority in PRIORITIES},
     }
+
+
+@NAMES
+def test_what_is_granted_on_one_job_queue_is_granted_on_all(template: Template, name: FunctionName) -> None:
+    arns = [f"${{{template.job_queue(priority)[0]}.Arn}}" for priority in PRIORITIES]
+    high, normal, low = ({a for s in template.may(name) if arn in s.resources for a in s.actions} for arn in arns)
+    assert high == normal == low != set()
 
 
 def granted(template: Template, name: str) -> set[tuple[str, str]]:
@@ -63,10 +68,9 @@ def test_only_the_executor_consumes_messages(template: Template, name: FunctionN
     assert ("sqs:ReceiveMessage", "jobs") in granted(template, "execute")
 
 
-def test_the_executor_never_reads_the_index_and_never_sends_a_job(template: Template) -> None:
+def test_the_executor_never_reads_the_index(template: Template) -> None:
     rights = granted(template, "execute")
     assert not [r for r in rights if r[1] == "index"]
-    assert ("sqs:SendMessage", "jobs") not in rights
     assert ("sqs:SendMessage", "dead_letters") in rights
 
 

@@ -1,7 +1,12 @@
 """The table and the queues, as AWS will make them."""
 
+from datetime import timedelta
+
 import pytest
 
+from shared.model.job import PRIORITIES, Priority
+from shared.queue import MAX_HIDE_S
+from shared.rules.waits import WORN_AGE, WORN_RECEIVES
 from shared.store import keys
 from tests.infra.conftest import Synthesise
 from tests.infra.template import Template
@@ -48,25 +53,29 @@ def test_a_stack_to_be_thrown_away_leaves_nothing(synthesise: Synthesise) -> Non
     assert table["Properties"]["DeletionProtectionEnabled"] is False
 
 
-def queues(template: Template) -> tuple[dict[str, object], dict[str, object]]:
-    """The job queue and the dead-letter queue."""
-    found = template.all("AWS::SQS::Queue")
-    assert len(found) == 2
-    (jobs,) = (q for q in found.values() if "RedrivePolicy" in q)
-    (dead,) = (q for q in found.values() if "RedrivePolicy" not in q)
-    return jobs, dead
+def test_three_queues_of_jobs_alike_and_one_of_dead_letters(template: Template) -> None:
+    high, normal, low = (template.job_queue(priority)[1] for priority in PRIORITIES)
+    assert high == normal == low
+    assert len(template.all("AWS::SQS::Queue")) == 4
+    assert "RedrivePolicy" not in template.dead_letters()[1]
 
 
-def test_what_no_executor_can_take_ends_in_the_dead_letter_queue(template: Template) -> None:
-    jobs, dead = queues(template)
-    redrive = jobs["RedrivePolicy"]
-    assert isinstance(redrive, dict)
+@pytest.mark.parametrize("priority", PRIORITIES)
+def test_what_no_executor_can_take_ends_in_the_one_dead_letter_queue(template: Template, priority: Priority) -> None:
+    redrive = template.job_queue(priority)[1]["RedrivePolicy"]
+    assert redrive["deadLetterTargetArn"]["Fn::GetAtt"][0] == template.dead_letters()[0]
     assert redrive["maxReceiveCount"] == 1000
-    assert template.all("AWS::SQS::Queue")[redrive["deadLetterTargetArn"]["Fn::GetAtt"][0]] is dead
 
 
-def test_both_queues_keep_14_days_encrypted(template: Template) -> None:
-    for queue in queues(template):
+def test_no_message_that_waits_is_left_to_the_end_of_its_queue(template: Template) -> None:
+    """It is sent anew at half of what the queue allows; in between it may be hidden for 11 hours at most."""
+    queue = template.job_queue("normal")[1]
+    assert queue["RedrivePolicy"]["maxReceiveCount"] == 2 * WORN_RECEIVES
+    assert timedelta(seconds=queue["MessageRetentionPeriod"]) > WORN_AGE + timedelta(seconds=MAX_HIDE_S)
+
+
+def test_all_queues_keep_14_days_encrypted(template: Template) -> None:
+    for queue in template.all("AWS::SQS::Queue").values():
         assert queue["MessageRetentionPeriod"] == 14 * 86_400
         assert queue["SqsManagedSseEnabled"] is True
 
@@ -74,16 +83,17 @@ def test_both_queues_keep_14_days_encrypted(template: Template) -> None:
 @pytest.mark.parametrize("timeout_s", [30, 120, 900])
 def test_c50_a_message_is_hidden_for_six_times_the_longest_run(synthesise: Synthesise, timeout_s: int) -> None:
     template = synthesise(executor_timeout_s=timeout_s)
-    visibility = queues(template)[0]["VisibilityTimeout"]
     _, function = template.function("execute")
     assert function["Timeout"] == timeout_s
-    assert visibility == 6 * timeout_s
-    assert visibility <= 43_200
+    for priority in PRIORITIES:
+        visibility = template.job_queue(priority)[1]["VisibilityTimeout"]
+        assert visibility == 6 * timeout_s
+        assert visibility <= 43_200
 
 
 def test_nobody_reaches_a_queue_or_the_topic_without_tls(template: Template) -> None:
     policies = [*template.all("AWS::SQS::QueuePolicy").values(), template.only("AWS::SNS::TopicPolicy")]
-    assert len(policies) == 3
+    assert len(policies) == 5
     for policy in policies:
         denied = [s for s in policy["PolicyDocument"]["Statement"] if s["Effect"] == "Deny"]
         assert [s["Condition"] for s in denied] == [{"Bool": {"aws:SecureTransport": "false"}}]

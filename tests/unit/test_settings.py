@@ -9,6 +9,8 @@ KINDS = [SubmitSettings, TickSettings, ExecuteSettings, AuditSettings]
 VALUES = {
     "DUETIME_TABLE": "jobs",
     "DUETIME_QUEUE_URL": "https://queue",
+    "DUETIME_HIGH_QUEUE_URL": "https://high",
+    "DUETIME_LOW_QUEUE_URL": "https://low",
     "DUETIME_DEAD_LETTER_QUEUE_URL": "https://letters",
     "DUETIME_SHARDS": "4",
     "DUETIME_HORIZON_S": " 300 ",
@@ -23,6 +25,7 @@ def test_all_is_read(kind: type[SubmitSettings]) -> None:
     read = kind.from_env(VALUES)
     assert read.table == "jobs"
     assert read.retention_days == 30
+    assert read.queue_urls == {"high": "https://high", "normal": "https://queue", "low": "https://low"}
     assert set(kind.variables().values()) <= set(VALUES)
 
 
