@@ -7,11 +7,13 @@ from functools import partial
 
 from functions.submit import documents, strict_json
 from functions.submit.models import JobBody, Limits, PreviewBody
+from functions.submit.patch import patched, read_patch, read_versions
 from functions.submit.reading import job_spec, read_body, read_schedule_fields
 from functions.submit.request import Request
 from functions.submit.strict_json import show
 from shared.flows.inspect import JobView
 from shared.model.errors import InputError, JobNotFoundError
+from shared.model.instants import to_text
 from shared.rules.instants import read_instant
 from shared.rules.schedules import preview
 from shared.store.idempotency import Turn
@@ -78,6 +80,52 @@ def cancel_job(request: Request, api: Api, now: datetime) -> Reply:
     request.query()
     request.no_body()
     return Reply(documents.cancelled_job_document(api.control.cancel(request.job_id, now)))
+
+
+def pause_job(request: Request, api: Api, now: datetime) -> Reply:
+    """Pause a job: no run of its schedule starts until it is resumed."""
+    request.query()
+    request.no_body()
+    return Reply(documents.job_document(api.control.pause(request.job_id, now)))
+
+
+def resume_job(request: Request, api: Api, now: datetime) -> Reply:
+    """Resume a job; what it missed is made up for by its `catch_up`."""
+    request.query()
+    request.no_body()
+    return Reply(documents.job_document(api.control.resume(request.job_id, now)))
+
+
+def change_job(request: Request, api: Api, now: datetime) -> Reply:
+    """Change a job: what is left out stays as it is."""
+    request.query()
+    changes, versions = read_patch(request.body()), read_versions(request.if_match)
+    view = api.control.update(request.job_id, lambda spec: patched(spec, changes, _limits(api), now), versions, now)
+    return Reply(documents.job_document(view))
+
+
+def trigger_job(request: Request, api: Api, now: datetime) -> Reply:
+    """Have a job run now, beside its schedule."""
+    request.query()
+    request.no_body()
+    run = api.again.trigger(request.job_id, now)
+    path = f"/v1/jobs/{run.job_id}/runs/{to_text(run.scheduled_for)}"
+    return Reply(documents.run_document(run), status=202, headers={"Location": path})
+
+
+def redrive_run(request: Request, api: Api, now: datetime) -> Reply:
+    """Have a dead-lettered run begin again."""
+    request.query()
+    request.no_body()
+    scheduled_for = read_instant(request.path["scheduled_for"], "scheduled_for", error=InputError)
+    return Reply(documents.run_document(api.again.redrive(request.job_id, scheduled_for, now)), status=202)
+
+
+def redrive_job(request: Request, api: Api, now: datetime) -> Reply:
+    """Have a job's dead-lettered runs begin again, up to 100 a call."""
+    request.query()
+    request.no_body()
+    return Reply(documents.redriven_document(api.again.redrive_all(request.job_id, now)), status=202)
 
 
 def preview_schedule(request: Request, api: Api, now: datetime) -> Reply:

@@ -12,6 +12,7 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic wants this one before Python 3.12
 
 from functions.submit.strict_json import embed
+from shared.flows.again import Redriven
 from shared.flows.inspect import Health, JobView, RunPage
 from shared.model.instants import to_text
 from shared.model.job import Retry, Schedule
@@ -42,6 +43,7 @@ class RunDocument(TypedDict):
     result: object
     missed: int | None
     missed_until: Time | None
+    requested_at: Time | None
     attempts: list[AttemptDocument]
 
 
@@ -100,6 +102,13 @@ class CancelledJobDocument(JobDocument):
     """A cancelled job; `running` names the occurrences of which an attempt was still going on."""
 
     running: list[Time]
+
+
+class RedrivenDocument(TypedDict):
+    """The occurrences whose runs begin again, the newest first; `more`: others are left for the next call."""
+
+    redriven: list[Time]
+    more: bool
 
 
 class RunPageDocument(TypedDict):
@@ -184,8 +193,13 @@ def run_document(run: Run) -> RunDocument:
         "result": None if run.result is None else embed(run.result),
         "missed": run.missed,
         "missed_until": _time(run.missed_until),
+        "requested_at": _time(run.requested_at),
         "attempts": [_attempt_document(attempt) for attempt in run.attempts],
     }
+
+
+def redriven_document(done: Redriven) -> RedrivenDocument:
+    return {"redriven": [to_text(moment) for moment in done.runs], "more": done.more}
 
 
 def run_page_document(page: RunPage) -> RunPageDocument:

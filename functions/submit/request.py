@@ -51,6 +51,11 @@ class Request:
             raise InputError("Idempotency-Key", f"must be 1 to 255 printable ASCII characters, not {show(key)}")
         return key
 
+    @property
+    def if_match(self) -> str | None:
+        """The If-Match header as it was sent."""
+        return self.event.headers.get("if-match")
+
     def body(self) -> dict[str, Json]:
         """The JSON object that was sent. Raises UnsupportedMediaTypeError, TooLargeError, InputError (`body`)."""
         self._check_media_type()

@@ -9,6 +9,7 @@ from functions.submit.errors import MethodNotAllowedError, RouteNotFoundError
 from functions.submit.models import JOB_ID_PATTERN, JobBody, PreviewBody
 from functions.submit.openapi import openapi_document
 from functions.submit.operations import Operation, Parameter
+from functions.submit.patch import ChangeBody
 from functions.submit.request import Request
 from shared.wiring import Api
 
@@ -47,6 +48,13 @@ IDEMPOTENCY_KEY = Parameter(
     "header",
     "The same key and body within 24 h give the same answer, and one job. Keys of different callers never meet.",
     {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[\x20-\x7e]*$"},
+)
+
+IF_MATCH = Parameter(
+    "If-Match",
+    "header",
+    'The `version` that the job must have, such as `"3"`; without it, any.',
+    {"type": "string"},
 )
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -94,6 +102,67 @@ OPERATIONS: tuple[Operation, ...] = (
         problems=(problems.INVALID, problems.NO_JOB, problems.CONFLICT, problems.TOO_LARGE),
     ),
     Operation(
+        operation_id="changeJob",
+        method="PATCH",
+        path="/v1/jobs/{job_id}",
+        call=calls.change_job,
+        summary="Change a job: a new schedule counts from now, all else from the next run that starts",
+        body=ChangeBody,
+        answer=documents.JobDocument,
+        parameters=(JOB_ID, IF_MATCH),
+        problems=(
+            problems.INVALID,
+            problems.NO_JOB,
+            problems.CONFLICT,
+            problems.PRECONDITION,
+            problems.TOO_LARGE,
+            problems.MEDIA_TYPE,
+        ),
+    ),
+    Operation(
+        operation_id="pauseJob",
+        method="POST",
+        path="/v1/jobs/{job_id}:pause",
+        call=calls.pause_job,
+        summary="Pause a job: no run of its schedule starts until it is resumed",
+        answer=documents.JobDocument,
+        parameters=(JOB_ID,),
+        problems=(problems.INVALID, problems.NO_JOB, problems.CONFLICT, problems.TOO_LARGE),
+    ),
+    Operation(
+        operation_id="resumeJob",
+        method="POST",
+        path="/v1/jobs/{job_id}:resume",
+        call=calls.resume_job,
+        summary="Resume a job; what it missed is made up for by its catch_up",
+        answer=documents.JobDocument,
+        parameters=(JOB_ID,),
+        problems=(problems.INVALID, problems.NO_JOB, problems.CONFLICT, problems.TOO_LARGE),
+    ),
+    Operation(
+        operation_id="triggerJob",
+        method="POST",
+        path="/v1/jobs/{job_id}:trigger",
+        call=calls.trigger_job,
+        summary="Run a job now, beside its schedule",
+        answer=documents.RunDocument,
+        status=202,
+        parameters=(JOB_ID,),
+        headers={"Location": "The run's own path."},
+        problems=(problems.INVALID, problems.NO_JOB, problems.CONFLICT, problems.TOO_LARGE),
+    ),
+    Operation(
+        operation_id="redriveJob",
+        method="POST",
+        path="/v1/jobs/{job_id}:redrive",
+        call=calls.redrive_job,
+        summary="Run a job's dead-lettered runs again, up to 100 a call",
+        answer=documents.RedrivenDocument,
+        status=202,
+        parameters=(JOB_ID,),
+        problems=(problems.INVALID, problems.NO_JOB, problems.CONFLICT, problems.TOO_LARGE),
+    ),
+    Operation(
         operation_id="listRuns",
         method="GET",
         path="/v1/jobs/{job_id}/runs",
@@ -112,6 +181,17 @@ OPERATIONS: tuple[Operation, ...] = (
         answer=documents.RunDocument,
         parameters=(JOB_ID, SCHEDULED_FOR),
         problems=(problems.INVALID, problems.NO_JOB),
+    ),
+    Operation(
+        operation_id="redriveRun",
+        method="POST",
+        path="/v1/jobs/{job_id}/runs/{scheduled_for}:redrive",
+        call=calls.redrive_run,
+        summary="Run a dead-lettered run again, its history kept",
+        answer=documents.RunDocument,
+        status=202,
+        parameters=(JOB_ID, SCHEDULED_FOR),
+        problems=(problems.INVALID, problems.NO_JOB, problems.CONFLICT, problems.TOO_LARGE),
     ),
     Operation(
         operation_id="previewSchedule",

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from functions.submit.models import Limits
+from functions.submit.patch import patched, read_patch
 from shared import wiring
 from shared.flows.audit import Audited
 from shared.flows.execute import ExecuteFlow, Handled, Received
@@ -157,6 +159,30 @@ class World:
 
     def cancel(self, job_id: str) -> JobView:
         return self.api.control.cancel(job_id, self.clock.now())
+
+    def pause(self, job_id: str) -> JobView:
+        return self.api.control.pause(job_id, self.clock.now())
+
+    def resume(self, job_id: str) -> JobView:
+        return self.api.control.resume(job_id, self.clock.now())
+
+    def trigger(self, job_id: str) -> Run:
+        return self.api.again.trigger(job_id, self.clock.now())
+
+    def redrive(self, job_id: str, scheduled_for: datetime) -> Run:
+        return self.api.again.redrive(job_id, scheduled_for, self.clock.now())
+
+    def patch(self, job_id: str, **changes: Any) -> JobView:
+        """Change a job; fields as on the wire. `if_version`: the version that it must have."""
+        now = self.clock.now()
+        version = changes.pop("if_version", None)
+        limits = Limits(self.api.handler_names, self.api.settings.max_timeout_s)
+        return self.api.control.update(
+            job_id,
+            lambda spec: patched(spec, read_patch(changes), limits, now),
+            None if version is None else frozenset({version}),
+            now,
+        )
 
     def show(self, job_id: str) -> JobView:
         return self.api.inspect.job(job_id, self.clock.now())
