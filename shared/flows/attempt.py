@@ -17,7 +17,7 @@ from shared.model.run import Attempt, Outcome, Result, Run
 from shared.queue import DeadLetterQueue
 from shared.rules.lease import LEASE_MARGIN_S, LEASE_MAX_S, RENEW_EVERY_S
 from shared.rules.plan import is_slot
-from shared.rules.retry import backoff_s, is_last
+from shared.rules.retry import backoff_s, is_last, is_worth_another, kinds_of
 from shared.store.jobs import Jobs
 from shared.store.run_records import RunRecord
 from shared.store.runs import CancelRequestedError, Runs, closed, is_same_attempt
@@ -90,6 +90,8 @@ class AttemptFlow:
     may_take_until: datetime | None = None  # when the target's own timeout will have ended it
     late_s: float | None = None  # start less scheduled time, of a first attempt
     _called: bool = False  # the target
+    _is_lost: bool = False  # the lease, while the target ran
+    _shown: str | None = None  # the progress that is written
     _retry_at: datetime | None = None
 
     def make(self) -> Ended:
@@ -118,20 +120,40 @@ class AttemptFlow:
         return Ended(done=True, outcome=result.outcome if result else None, late_s=self.late_s)
 
     def renew(self, lease_s: float) -> None:
-        """Move the lease on, if the target may run past it. A lease that was taken over stops the attempt."""
+        """A heartbeat: move the lease on if the target may run past it, show what it reports, and look for a cancel.
+
+        A lease that was taken over stops the attempt. A cancel is told to the handler first, and stops it a heartbeat
+        later.
+        """
         run, lease, until = self.run, self.lease_expires_at, self.may_take_until
-        if run is None or lease is None or until is None or until + timedelta(seconds=LEASE_MARGIN_S) <= lease:
+        if run is None or lease is None or until is None:
             return
-        now = self.workshop.clock.now()
-        try:
-            self.workshop.runs.renew(run, now + timedelta(seconds=lease_s))
-            self.lease_expires_at = now + timedelta(seconds=lease_s)
-        except LeaseLostError:
+        if self.signals.cancelled.is_set():
             self.signals.stop.set()
+        runs, now, news = self.workshop.runs, self.workshop.clock.now(), self._news()
+        is_long = until + timedelta(seconds=LEASE_MARGIN_S) > lease
+        longer = now + timedelta(seconds=lease_s) if is_long else None
+        try:
+            there = runs.renew(run, longer, news) if longer or news else runs.look(run)
+        except LeaseLostError:
+            self._lose()
         except Exception:
             if self.workshop.clock.now() >= lease:  # somebody else may start now, so this one must end
-                self.signals.stop.set()
+                self._lose()
             raise
+        else:
+            self.lease_expires_at, self._shown = longer or lease, news or self._shown
+            if there.cancel_requested:
+                self.signals.cancelled.set()
+
+    def _lose(self) -> None:
+        self._is_lost = True
+        self.signals.stop.set()
+
+    def _news(self) -> str | None:
+        """The progress that is not written yet."""
+        reported = self.signals.progress
+        return reported if reported != self._shown else None
 
     def _start(self) -> Run:
         now = self.workshop.clock.now()
@@ -178,8 +200,10 @@ class AttemptFlow:
             ),
             self.signals,
         )
-        if self.signals.stop.is_set():
+        if self._is_lost:
             raise LeaseLostError("the lease was lost while the target ran")
+        if self.signals.told and result.outcome in (Outcome.SUCCEEDED, Outcome.FAILED):
+            result = replace(result, outcome=Outcome.CANCELLED)  # it knew, and ended for that
         if result.outcome is not Outcome.SUCCEEDED:
             raise AttemptFailedError(job, result)
         return result
@@ -191,8 +215,10 @@ class AttemptFlow:
         lease = self.lease_expires_at or now
         if may_take_until > lease and lease - now < timedelta(seconds=RENEW_EVERY_S + LEASE_MARGIN_S):
             longer = now + timedelta(seconds=LEASE_MAX_S + LEASE_MARGIN_S)
-            self.workshop.runs.renew(run, longer)
+            there = self.workshop.runs.renew(run, longer)
             self.lease_expires_at = longer
+            if there.cancel_requested:
+                self.signals.cancelled.set()
 
     def _succeed(self, result: Result) -> None:
         self.workshop.runs.succeed(self._running(), result.result, result.note, self.workshop.clock.now())
@@ -262,10 +288,14 @@ class AttemptFlow:
     def _fail(self, failed: AttemptFailedError) -> None:
         run, runs, now = self._running(), self.workshop.runs, self.workshop.clock.now()
         job, result = failed.job, failed.result
-        attempts = closed(run, result.outcome, result.error, now) if result else run.attempts[:-1]
+        kinds = kinds_of(result) if result else ()
+        attempts = closed(run, result.outcome, result.error, now, *kinds[:1]) if result else run.attempts[:-1]
         retry = job.spec.retry
+        if result is not None and result.outcome is Outcome.CANCELLED:
+            runs.cancel(run, attempts, CANCELLED, now, result.result)
+            return
         try:
-            if result is None or is_last(retry, run.attempts_of_round):
+            if result is None or is_last(retry, run.attempts_of_round) or not is_worth_another(retry, kinds):
                 self._exhaust(job, run, attempts, now)
             else:
                 wait_s = backoff_s(retry, run.attempts_of_round, self.workshop.fraction())
@@ -307,11 +337,11 @@ class AttemptFlow:
         return Ended(done=False, back_s=max(1.0, wait_s), outcome="put_back")
 
     def _running(self) -> Run:
-        """The run as it is now, with the lease that the attempt has by now."""
+        """The run as it is now, with the lease that the attempt has by now, and the progress yet to be written."""
         if self.run is None or self.lease_expires_at is None:
             raise LeaseLostError("no attempt is going on")
         going_on = replace(self.run.attempts[-1], lease_expires_at=self.lease_expires_at)
-        return replace(self.run, attempts=(*self.run.attempts[:-1], going_on))
+        return replace(self.run, attempts=(*self.run.attempts[:-1], going_on), progress=self._news())
 
 
 def _void_reason(job: Job, run: Run, message: Message) -> str | None:

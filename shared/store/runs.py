@@ -107,13 +107,26 @@ class Runs:
             raise StartRefusedError(there) from None
         return run_of(item)
 
-    def renew(self, run: Run, lease: datetime) -> None:
-        """Move the lease of the running attempt. Raises LeaseLostError."""
-        self._write_mine(
-            run,
-            f"SET #lease_expires_at = :lease, #attempts[{len(run.attempts) - 1}].#lease = :lease",
-            {":lease": text(sort_text(lease))},
-        )
+    def renew(self, run: Run, lease: datetime | None, progress: str | None = None) -> Run:
+        """Move the lease of the running attempt, show what it has reported, or both. Raises LeaseLostError.
+
+        Returns the run as it is then: a cancel is seen without a read.
+        """
+        sets, values = [], {}
+        if lease is not None:
+            sets += ["#lease_expires_at = :lease", f"#attempts[{len(run.attempts) - 1}].#lease = :lease"]
+            values[":lease"] = text(sort_text(lease))
+        if progress is not None:
+            sets.append("#progress = :progress")
+            values[":progress"] = text(progress)
+        return run_of(self._write_mine(run, f"SET {', '.join(sets)}", values, returned="ALL_NEW"))
+
+    def look(self, run: Run) -> Run:
+        """The run of the running attempt as it is now, without a write. Raises LeaseLostError."""
+        there = self.get(run.job_id, run.scheduled_for)
+        if there is None or not is_same_attempt(there, run):
+            raise _lost(run)
+        return there
 
     def succeed(self, run: Run, result: str | None, reason: str | None, now: datetime) -> None:
         """The attempt ended well. Raises LeaseLostError."""
@@ -151,9 +164,12 @@ class Runs:
         values |= {":reason": text(reason)} if reason else {}
         self._finish(run, Event.WITHDRAW, attempts, now, values=values, also=_NOT_CANCELLED)
 
-    def cancel(self, run: Run, attempts: tuple[Attempt, ...], reason: str, now: datetime) -> None:
+    def cancel(
+        self, run: Run, attempts: tuple[Attempt, ...], reason: str, now: datetime, result: str | None = None
+    ) -> None:
         """No further attempt: the run ends as cancelled. Raises LeaseLostError."""
-        self._finish(run, Event.CANCEL, attempts, now, values={":reason": text(reason)})
+        values = {":reason": text(reason)} | ({":result": text(result)} if result is not None else {})
+        self._finish(run, Event.CANCEL, attempts, now, values=values)
 
     def skip_started(self, run: Run, reason: str, now: datetime) -> None:
         """The start was void and never comes again: the run is recorded as skipped, without an attempt."""
@@ -269,7 +285,11 @@ class Runs:
         values: Item,
         also: str | None = None,
     ) -> None:
-        """The running attempt's last write: its state, its attempts, and the optional attributes in `values`."""
+        """The running attempt's last write: its state, its attempts, and the optional attributes in `values`.
+
+        `run.progress` is what is yet to be written of it.
+        """
+        values = values | ({":progress": text(run.progress)} if run.progress is not None else {})
         sets = ", ".join(f"#{name[1:]} = {name}" for name in values)
         self._write_mine(
             run,
@@ -286,10 +306,13 @@ class Runs:
             also,
         )
 
-    def _write_mine(self, run: Run, update: str, values: dict[str, Any], also: str | None = None) -> None:
+    def _write_mine(
+        self, run: Run, update: str, values: dict[str, Any], also: str | None = None, returned: str = "NONE"
+    ) -> Item:
         mine, whose = _mine(run)
+        condition = f"{mine} AND {also}" if also else mine
         try:
-            self.table.update(self._key(run), update, f"{mine} AND {also}" if also else mine, {**values, **whose})
+            return self.table.update(self._key(run), update, condition, {**values, **whose}, returned=returned)
         except ConditionFailedError as failed:
             raise self._not_mine(run, failed.item) from None
 
@@ -297,9 +320,7 @@ class Runs:
         there = run_of(found) if found else None
         if there and is_same_attempt(there, run) and there.cancel_requested:
             return CancelRequestedError()
-        return LeaseLostError(
-            f"attempt {run.attempt} of run {run.job_id}/{sort_text(run.scheduled_for)} is no longer the current one"
-        )
+        return _lost(run)
 
     def _key(self, run: Run) -> Item:
         return keys.run_key(run.job_id, run.scheduled_for)
@@ -315,9 +336,17 @@ def is_same_attempt(there: Run, run: Run) -> bool:
     return there.attempts[-1].worker_id == run.attempts[-1].worker_id
 
 
-def closed(run: Run, outcome: Outcome, error: str | None, now: datetime) -> tuple[Attempt, ...]:
+def closed(
+    run: Run, outcome: Outcome, error: str | None, now: datetime, kind: str | None = None
+) -> tuple[Attempt, ...]:
     """The run's attempts with the running one ended now."""
-    return (*run.attempts[:-1], replace(run.attempts[-1], finished_at=now, outcome=outcome, error=error))
+    ended = replace(run.attempts[-1], finished_at=now, outcome=outcome, error=error, error_kind=kind)
+    return (*run.attempts[:-1], ended)
+
+
+def _lost(run: Run) -> LeaseLostError:
+    run_name = f"{run.job_id}/{sort_text(run.scheduled_for)}"
+    return LeaseLostError(f"attempt {run.attempt} of run {run_name} is no longer the current one")
 
 
 def _mine(run: Run) -> tuple[str, Item]:
