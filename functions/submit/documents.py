@@ -31,6 +31,7 @@ class AttemptDocument(TypedDict):
     finished_at: Time | None
     outcome: Literal["succeeded", "failed", "timed_out", "lost", "cancelled"] | None
     error: str | None
+    error_kind: str | None
 
 
 class RunDocument(TypedDict):
@@ -41,6 +42,7 @@ class RunDocument(TypedDict):
     status: Literal["enqueued", "running", "failed", "succeeded", "dead_lettered", "cancelled", "skipped"]
     reason: str | None
     result: object
+    progress: object
     missed: int | None
     missed_until: Time | None
     requested_at: Time | None
@@ -54,6 +56,8 @@ class RetryDocument(TypedDict):
     base_s: float
     factor: float
     max_s: float
+    retry_on: list[str]
+    give_up_on: list[str]
 
 
 class JobDocument(TypedDict):
@@ -191,6 +195,7 @@ def run_document(run: Run) -> RunDocument:
         "status": run.status.value,
         "reason": run.reason,
         "result": None if run.result is None else embed(run.result),
+        "progress": None if run.progress is None else embed(run.progress),
         "missed": run.missed,
         "missed_until": _time(run.missed_until),
         "requested_at": _time(run.requested_at),
@@ -236,6 +241,7 @@ def _attempt_document(attempt: Attempt) -> AttemptDocument:
         "finished_at": _time(attempt.finished_at),
         "outcome": attempt.outcome.value if attempt.outcome else None,
         "error": attempt.error,
+        "error_kind": attempt.error_kind,
     }
 
 
@@ -245,6 +251,8 @@ def _retry_document(retry: Retry) -> RetryDocument:
         "base_s": _plain(retry.base_s),
         "factor": _plain(retry.factor),
         "max_s": _plain(retry.max_s),
+        "retry_on": list(retry.retry_on),
+        "give_up_on": list(retry.give_up_on),
     }
 
 

@@ -22,15 +22,18 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from functions.submit import strict_json
 from shared.model.errors import TooLargeError
+from shared.model.job import Retry
 from shared.rules.cron_text import MAX_LENGTH as MAX_CRON
 from shared.rules.schedules import MAX_JITTER_S, MAX_MAX_RUNS
 
 MAX_PAYLOAD_BYTES = 262_144
 MAX_TAGS = 20
+MAX_ERROR_KINDS = 20
 MAX_SPAN_S = 31_536_000  # a year
 MAX_BACKOFF_S = 604_800  # a week
 MAX_PREVIEW = 100
 JOB_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$"
+ERROR_KIND_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.]*$"
 NO_CONTROLS_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
 
 
@@ -73,6 +76,13 @@ def _within_executor(timeout_s: int, info: ValidationInfo) -> int:
     return timeout_s
 
 
+def _not_in_retry_on(kinds: list[str], info: ValidationInfo) -> list[str]:
+    both = [kind for kind in kinds if kind in info.data.get("retry_on", ())]
+    if both:
+        raise PydanticCustomError("both", "must not name what retry_on names ({kind})", {"kind": both[0]})
+    return kinds
+
+
 def _limits(info: ValidationInfo) -> Limits:
     if not isinstance(info.context, Limits):
         raise TypeError("the limits are the context of the validation")
@@ -86,6 +96,8 @@ TagValue = Annotated[str, StringConstraints(max_length=256, pattern=NO_CONTROLS_
 ShortText = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 CronText = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CRON)]
 Seconds = Annotated[float, BeforeValidator(_number)]
+ErrorKind = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=ERROR_KIND_PATTERN)]
+ErrorKinds = Annotated[list[ErrorKind], Field(max_length=MAX_ERROR_KINDS)]
 HandlerName = Annotated[str, AfterValidator(_known_handler)]
 
 
@@ -140,6 +152,18 @@ class RetryBody(_Body):
     base_s: Seconds = Field(10, ge=0, le=MAX_BACKOFF_S)
     factor: Seconds = Field(2, ge=1, le=10)
     max_s: Seconds = Field(3600, ge=0, le=MAX_BACKOFF_S)
+    retry_on: ErrorKinds = Field(
+        default_factory=list,
+        description="Only after these kinds of error, if there are any: `TimeoutError`, `timed_out`.",
+    )
+    give_up_on: Annotated[ErrorKinds, AfterValidator(_not_in_retry_on)] = Field(
+        default_factory=list, description="Never after these kinds of error; the run is dead-lettered at once."
+    )
+
+    def as_retry(self) -> Retry:
+        """The policy as a value."""
+        kinds = {"retry_on": tuple(self.retry_on), "give_up_on": tuple(self.give_up_on)}
+        return Retry(**(self.model_dump() | kinds))
 
 
 class JobBody(ScheduleFields):

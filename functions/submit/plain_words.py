@@ -19,11 +19,13 @@ LATER = {  # field → what a later version will take
 _PATTERNS = {
     "A-Za-z0-9": "must begin with a letter or digit and go on with at most 127 letters, digits, _ . : or -",
     "x00": "must not contain control characters",
+    "A-Za-z_": "must be the name of a kind of error: letters, digits, _ or ., and no digit first",
 }
 _WORDS: dict[str, Callable[[Mapping[str, object]], str]] = {
     "string_type": lambda _: "must be text",
     "int_type": lambda _: "must be a whole number",
     "dict_type": lambda _: "must be an object",
+    "list_type": lambda _: "must be a list",
     "model_type": lambda _: "must be an object",
     "model_attributes_type": lambda _: "must be an object",
     "string_too_short": lambda c: f"must have at least {_count(c['min_length'], 'character')}",
@@ -34,7 +36,7 @@ _WORDS: dict[str, Callable[[Mapping[str, object]], str]] = {
     "literal_error": lambda c: f"must be {str(c['expected']).replace(chr(39), chr(34))}",
     "string_pattern_mismatch": lambda c: next(words for mark, words in _PATTERNS.items() if mark in str(c["pattern"])),
 }
-_CUSTOM = frozenset({"number", "handler", "timeout"})
+_CUSTOM = frozenset({"number", "handler", "timeout", "both"})
 
 
 def field_errors(
@@ -104,9 +106,12 @@ def _sent(detail: ErrorDetails, body: object) -> object:
     for part in detail["loc"]:
         if part == "[key]":
             return detail["loc"][-2]
-        if not isinstance(body, Mapping):
+        if isinstance(body, Mapping):
+            body = body[part]
+        elif isinstance(body, list):
+            body = body[int(part)]
+        else:
             break
-        body = body[part]
     return body
 
 

@@ -11,7 +11,7 @@ from functions.submit.models import JobBody, Limits, PreviewBody, ScheduleFields
 from functions.submit.plain_words import field_errors
 from functions.submit.strict_json import Json
 from shared.model.errors import InputError
-from shared.model.job import JobSpec, Retry, Schedule, Target
+from shared.model.job import JobSpec, Schedule, Target
 from shared.rules.schedules import read_schedule
 
 Body = TypeVar("Body", JobBody, PreviewBody)
@@ -54,7 +54,7 @@ def job_spec(body: JobBody, schedule: Schedule, job_id: str) -> JobSpec:
         target=Target(kind=body.target.kind, params={"handler": body.target.handler}),
         payload=body.payload_text,
         schedule=schedule,
-        retry=Retry(**body.retry.model_dump()),
+        retry=body.retry.as_retry(),
         timeout_s=body.timeout_s,
         deadline_s=body.deadline_s,
         priority=body.priority,

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -36,6 +37,8 @@ NOT_NUMBER: tuple[Any, ...] = (None, "5", True, [], OBJECT)
 NOT_OBJECT: tuple[Any, ...] = (None, "x", 5, True, [])
 LONG = "x" * 300
 CONTROL = "a\u0000b"
+NOT_LIST = (None, 5, True, "lost", {})
+BAD_KINDS = (None, 5, True, [], "", "x" * 129, "7Error", "a b", "é", CONTROL, "lost\n", "a-b")
 
 # field → values that are wrong for it
 WRONG: dict[str, tuple[Any, ...]] = {
@@ -105,6 +108,8 @@ WRONG_INSIDE: dict[str, tuple[Any, ...]] = {
     "retry.base_s": (*NOT_NUMBER, -1, 604_801, 10**400),
     "retry.factor": (*NOT_NUMBER, 0, 0.99, 10.01),
     "retry.max_s": (*NOT_NUMBER, -1, 604_801, -(10**400)),
+    "retry.retry_on": (*NOT_LIST, ["TimeoutError"] * 21),
+    "retry.give_up_on": (*NOT_LIST, ["TimeoutError"] * 21),
     "retry.attempts": (3,),
     "target.handler": (*NOT_TEXT, "", "demo.nothing", "demo.echo "),
     "target.kind": (*NOT_TEXT, "", "lambda", "http", "Python"),
@@ -124,6 +129,9 @@ def single_faults() -> Iterator[tuple[str, dict[str, Any]]]:
         inside: dict[str, Any] = {"target": ECHO, "retry": {}, "tags": {}}[outer]
         for value in values:
             yield path, {**JOB, outer: {**inside, inner: value}}
+    for name, value in product(("retry_on", "give_up_on"), BAD_KINDS):
+        yield f"retry.{name}[1]", {**JOB, "retry": {name: ["lost", value]}}
+    yield "retry.give_up_on", {**JOB, "retry": {"retry_on": ["lost", "a.B"], "give_up_on": ["KeyError", "a.B"]}}
     yield "target", {"every": "1h"}
     yield "target.handler", {"every": "1h", "target": {"kind": "python"}}
     yield "target.kind", {"every": "1h", "target": {"handler": "demo.echo"}}
@@ -376,7 +384,9 @@ plausible = {
     "jitter_s": st.integers(-1, 100_000),
     "deadline_s": st.integers(0, 10),
     "retry": st.dictionaries(
-        st.sampled_from(["max_attempts", "base_s", "factor", "max_s"]), st.integers() | st.floats(0, 10), max_size=4
+        st.sampled_from(["max_attempts", "base_s", "factor", "max_s", "retry_on", "give_up_on"]),
+        st.integers() | st.floats(0, 10) | st.lists(st.sampled_from(["lost", "KeyError", "a.B", "-"]), max_size=3),
+        max_size=4,
     ),
     "timeout_s": st.integers(-1, 110),
 }

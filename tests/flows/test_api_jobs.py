@@ -61,7 +61,8 @@ def test_a_job_is_answered_whole_and_the_same_by_get(http: Http) -> None:
     assert made.headers["location"] == f"/v1/jobs/{job['job_id']}"
     assert job["run_at"] == job["next_run_at"] == "2026-12-24T11:30:00Z"
     assert (job["status"], job["version"], job["created_at"]) == ("scheduled", 1, "2026-11-30T11:58:00Z")
-    assert job["retry"] == {"max_attempts": 3, "base_s": 10, "factor": 2, "max_s": 3600}
+    retry = {"max_attempts": 3, "base_s": 10, "factor": 2, "max_s": 3600, "retry_on": [], "give_up_on": []}
+    assert job["retry"] == retry
     assert (job["tags"], job["runs"], job["name"]) == ({}, [], None)
     assert '"payload":{"b":1,"a":30.40}' in made.text
     assert '"base_s":10,' in made.text
@@ -87,7 +88,8 @@ def test_every_field_comes_back_as_it_was_sent(http: Http) -> None:
         "dst_gap": "skip",
         "overlap": "allow",
         "priority": "normal",
-        "retry": {"max_attempts": 100, "base_s": 0, "factor": 1.5, "max_s": 604800},
+        "retry": {"max_attempts": 100, "base_s": 0, "factor": 1.5, "max_s": 604800}
+        | {"retry_on": ["timed_out", "lost"], "give_up_on": ["billing.CardError", "x" * 128]},
         "timeout_s": 105,
     }
     made = http.post("/v1/jobs", body)
@@ -109,7 +111,17 @@ def test_a_run_is_shown_with_its_attempts_and_its_result_to_the_digit(http: Http
     assert (job["status"], job["next_run_at"]) == ("succeeded", None)
     assert '"result":{"a":30.40,"n":9007199254740993}' in answer.text
     (run,) = job["runs"]
-    assert list(run) == ["job_id", "scheduled_for", "status", "reason", "result", "missed", "missed_until", "attempts"]
+    assert list(run) == [
+        "job_id",
+        "scheduled_for",
+        "status",
+        "reason",
+        "result",
+        "progress",
+        "missed",
+        "missed_until",
+        "attempts",
+    ]
     (attempt,) = run["attempts"]
     assert list(attempt) == [
         "attempt",
@@ -119,8 +131,10 @@ def test_a_run_is_shown_with_its_attempts_and_its_result_to_the_digit(http: Http
         "finished_at",
         "outcome",
         "error",
+        "error_kind",
     ]
     assert (attempt["attempt"], attempt["outcome"], attempt["error"]) == (1, "succeeded", None)
+    assert (attempt["error_kind"], run["progress"]) == (None, None)
     assert http.get("/v1/jobs/once/runs").document == {"runs": [run], "cursor": None}
     assert http.get("/v1/jobs/once/runs/2026-11-30T11:58:20Z").document == run
     # The same instant, said in another zone.

@@ -127,6 +127,8 @@ class World:
         base_s: float = 10,
         max_s: float = 3600,
         factor: float = 2,
+        retry_on: tuple[str, ...] = (),
+        give_up_on: tuple[str, ...] = (),
         **spec: Any,
     ) -> JobView:
         """Submit a job for the scripted target; schedule fields as on the wire (`run_at`, `cron`, `every`, …)."""
@@ -151,7 +153,14 @@ class World:
                 target=Target(kind="python", params={"handler": "demo.echo"}),
                 payload=payload,
                 schedule=read_schedule(now=now, job_id=job_id, **given),
-                retry=Retry(max_attempts=max_attempts, base_s=base_s, factor=factor, max_s=max_s),
+                retry=Retry(
+                    max_attempts=max_attempts,
+                    base_s=base_s,
+                    factor=factor,
+                    max_s=max_s,
+                    retry_on=retry_on,
+                    give_up_on=give_up_on,
+                ),
                 **spec,
             ),
             now,
