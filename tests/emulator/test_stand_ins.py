@@ -21,6 +21,22 @@ def test_a_delayed_message_comes_at_its_second(aws: Aws, clock: ManualClock) -> 
     assert visible_messages(aws) == [{"n": 1}]
 
 
+def test_a_group_puts_a_standard_queue_in_no_order(aws: Aws, clock: ManualClock) -> None:
+    """As on AWS, where it is the key of a fair queue: one in flight holds up no other of its group, a delay is kept."""
+    aws.sqs.send_message_batch(
+        QueueUrl=aws.queue_url,
+        Entries=[
+            {"Id": str(n), "MessageBody": str(n), "MessageGroupId": "tenant-a", "DelaySeconds": 10 * n}
+            for n in range(3)
+        ],
+    )
+    for number in range(3):
+        (record,) = sqs_event(aws)["Records"]
+        assert (record["body"], record["attributes"]["MessageGroupId"]) == (str(number), "tenant-a")
+        clock.advance(10)
+    assert messages_waiting(aws)["flight"] == 3
+
+
 def test_visibility_follows_the_clock(aws: Aws, clock: ManualClock) -> None:
     aws.sqs.send_message(QueueUrl=aws.queue_url, MessageBody='{"n": 1}')
     clock.advance(1)

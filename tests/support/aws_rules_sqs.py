@@ -19,6 +19,7 @@ MAX_ENTRIES = 10
 MAX_ATTRIBUTES = 10
 MAX_BYTES = 262_144  # 1 MiB since August 2025 in most regions; 256 KiB is right in all of them
 _ENTRY_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")  # ASCII: `\w` would let accents through
+_GROUP_ID = re.compile(r"[!-~]{1,128}")  # on a standard queue the key of a fair queue; a delay goes with it
 _NOT_ALLOWED = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -83,6 +84,9 @@ def _message(message: dict[str, Any], request: dict[str, Any], where: str) -> It
     for name, value in attributes.items():
         if not (value.get("StringValue") or value.get("BinaryValue")):
             yield f"{where}attribute {name} must not be empty ({SEND})"
+    group = message.get("MessageGroupId")
+    if group is not None and not _GROUP_ID.fullmatch(group):
+        yield f"{where}MessageGroupId is 1 to 128 letters, digits and punctuation, not {group!r} ({SEND})"
     if "MessageDeduplicationId" in message and not request["QueueUrl"].endswith(".fifo"):
         yield f"{where}MessageDeduplicationId is for FIFO queues only ({SEND})"
 

@@ -3,7 +3,10 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from functions.submit.models import JOB_ID_PATTERN
 from tests.support.aws_rules import problems
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/jobs"
@@ -106,6 +109,21 @@ def test_attributes(attributes: dict[str, Any], problem: str) -> None:
 
 def test_deduplication_is_for_fifo_queues() -> None:
     assert "FIFO" in send(MessageDeduplicationId="x")[0]
+
+
+@pytest.mark.parametrize(
+    ("group", "passes"),
+    [("a", True), ('!"#~`', True), ("x" * 128, True), ("x" * 129, False), ("", False), ("é", False)],
+)
+def test_a_group_is_128_of_ascii_on_any_queue(group: str, passes: bool) -> None:
+    assert (send(MessageGroupId=group, DelaySeconds=900) == []) is passes
+    entry = {"Id": "0", "MessageBody": "x", "MessageGroupId": group, "DelaySeconds": 900}
+    assert (found("SendMessageBatch", Entries=[entry]) == []) is passes
+
+
+@given(st.from_regex(JOB_ID_PATTERN, fullmatch=True))
+def test_every_group_that_the_api_takes_is_one_that_sqs_takes(group: str) -> None:
+    assert send(MessageGroupId=group) == []
 
 
 @pytest.mark.parametrize(
