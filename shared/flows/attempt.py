@@ -16,6 +16,7 @@ from shared.model.message import Message
 from shared.model.run import Attempt, Outcome, Result, Run
 from shared.queue import DeadLetterQueue
 from shared.rules.lease import LEASE_MARGIN_S, LEASE_MAX_S, RENEW_EVERY_S
+from shared.rules.lifecycle import is_over
 from shared.rules.plan import is_slot
 from shared.rules.retry import backoff_s, is_last, is_worth_another, kinds_of
 from shared.store.jobs import Jobs
@@ -97,8 +98,7 @@ class AttemptFlow:
     def make(self) -> Ended:
         """Make it. Never raises for what goes wrong in the target or for a lost lease; AWS errors come through."""
         if self.message.skip is not None:
-            self.workshop.runs.record_skip(self.message, self.message.skip, self.workshop.clock.now())
-            return Ended(done=True, outcome="skipped")
+            return self._skip(self.message.skip)
         record = RunRecord(self.message, self._start, self._succeed, self._undo)
         try:
             result = record.run_once(self._effect)
@@ -118,6 +118,18 @@ class AttemptFlow:
         if record.refused is not None:
             return self._refused(record.refused)
         return Ended(done=True, outcome=result.outcome if result else None, late_s=self.late_s)
+
+    def _skip(self, reason: str) -> Ended:
+        #   resume: claims 12:03 as skipped ── sends        a message from before the pause is void and takes its start
+        #   A (1):                                  start ─────────────────── forget_start      back: what it leaves
+        #   B (3):                                         record_skip → there is a run → back   is for the skip
+        try:
+            there = self.workshop.runs.record_skip(self.message, reason, self.workshop.clock.now())
+        except LeaseLostError:
+            return Ended(done=False, outcome="lease_lost")
+        if there is None or is_over(there.status):
+            return Ended(done=True, outcome="skipped")
+        return self._refused(there)
 
     def renew(self, lease_s: float) -> None:
         """A heartbeat: move the lease on if the target may run past it, show what it reports, and look for a cancel.
@@ -332,7 +344,8 @@ class AttemptFlow:
         now = self.workshop.clock.now()
         # A moment more than the lease: at its very end it still holds.
         wait_s = (until - now).total_seconds() + 1
-        if there.revision < self.message.revision and now < there.attempts[-1].started_at + WITHDRAWN_WITHIN:
+        is_older = there.revision < self.message.revision and there.attempts
+        if is_older and now < there.attempts[-1].started_at + WITHDRAWN_WITHIN:
             wait_s = min(wait_s, WITHDRAWN_WITHIN.total_seconds())
         return Ended(done=False, back_s=max(1.0, wait_s), outcome="put_back")
 

@@ -5,12 +5,13 @@ counts from `changed_at`: the moment of the change, or of the pause that a resum
 """
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from shared.model.job import Job, JobSpec, JobStatus
 from shared.rules.schedules import first_slot, slots
 
 MOST_AHEAD = 100_000  # occurrences that one pause can void: far more than a claim takes
+_INSTANT = timedelta(microseconds=1)
 
 
 def cancelled(job: Job, now: datetime) -> Job:
@@ -26,12 +27,16 @@ def paused(job: Job, now: datetime) -> Job:
 def resumed(job: Job) -> Job:
     """Due again, from the pause on: a claim then decides by `catch_up` what becomes of the time in between.
 
-    What the pause made void does not count as claimed any more (`max_runs` stays exact).
+    What the pause made void does not count as claimed any more (`max_runs` stays exact). What was due before the pause
+    and that no tick had claimed by then is due still, and the schedule counts from there.
     """
     schedule, since = job.spec.schedule, job.changed_at
     again = replace(_changed(job), status=JobStatus.SCHEDULED)
     if schedule.is_one_off:
         return replace(again, due_at=schedule.run_at, runs_claimed=0, claimed_until=None)
+    if job.due_at is not None and job.due_at <= since:
+        since = job.due_at - _INSTANT
+        again = replace(again, changed_at=since)
     if job.claimed_until is not None and job.claimed_until > since:
         void = len(slots(schedule, job.job_id, since, job.claimed_until, MOST_AHEAD))
         again = replace(again, runs_claimed=max(0, job.runs_claimed - void), claimed_until=None)

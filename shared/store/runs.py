@@ -99,8 +99,8 @@ class Runs:
                 returned="ALL_NEW",
             )
         except ConditionFailedError as refused:
-            if refused.item is None:  # gone between the judgement and the answer: a withdrawn start, seen again at once
-                raise LeaseLostError(f"run {message.job_id}/{sort_text(message.scheduled_for)} vanished") from refused
+            if refused.item is None:
+                raise _vanished(message) from refused
             there = run_of(refused.item)
             if there.status is RunStatus.RUNNING and there.attempts[-1].worker_id == worker_id:
                 return there
@@ -187,8 +187,8 @@ class Runs:
         except ConditionFailedError as failed:
             raise self._not_mine(run, failed.item) from None
 
-    def record_skip(self, message: Message, reason: str, now: datetime) -> None:
-        """Record an occurrence that is not run. What is there already stays."""
+    def record_skip(self, message: Message, reason: str, now: datetime) -> Run | None:
+        """Record an occurrence that is not run. What is there already stays, and is returned."""
         item: Item = {
             **keys.run_key(message.job_id, message.scheduled_for),
             "status": text(lifecycle.after(RunStatus.ENQUEUED, Event.SKIP)),
@@ -202,8 +202,11 @@ class Runs:
             item |= {"missed": number(message.missed), "missed_until": text(sort_text(message.missed_until))}
         try:
             self.table.put(item, _ABSENT)
-        except ConditionFailedError:
-            return
+        except ConditionFailedError as refused:
+            if refused.item is None:
+                raise _vanished(message) from refused
+            return run_of(refused.item)
+        return None
 
     def get(self, job_id: str, scheduled_for: datetime) -> Run | None:
         """One run, or None where the occurrence has none (yet)."""
@@ -342,6 +345,11 @@ def closed(
     """The run's attempts with the running one ended now."""
     ended = replace(run.attempts[-1], finished_at=now, outcome=outcome, error=error, error_kind=kind)
     return (*run.attempts[:-1], ended)
+
+
+def _vanished(message: Message) -> LeaseLostError:
+    """It went between the judgement and the answer: a withdrawn start. The message finds that when it comes again."""
+    return LeaseLostError(f"run {message.job_id}/{sort_text(message.scheduled_for)} vanished")
 
 
 def _lost(run: Run) -> LeaseLostError:

@@ -4,7 +4,10 @@ from datetime import datetime
 
 import pytest
 
+from shared.flows.execute import Handled
 from shared.model.errors import ConflictError, JobNotFoundError
+from shared.queue import message_of
+from tests.support import faults
 from tests.support.aws import Aws
 from tests.support.clocks import ManualClock
 from tests.support.world import World, failure
@@ -64,6 +67,29 @@ def test_resume_makes_up_for_the_pause_by_catch_up(world: World, catch_up: str, 
     )
 
 
+def test_a_void_start_leaves_its_occurrence_to_the_skip_that_came_meanwhile(world: World) -> None:
+    world.submit(job_id="a", cron="* * * * *")
+    world.pause("a")
+    world.clock.set(at("12:10:10"))
+    world.resume("a")
+    received = world.receive()
+    (skip,) = [one for one in received if message_of(one.body).skip]
+    (void,) = [one for one in received if message_of(one.body).revision == 1 and '"2026-11-30T12:01' in one.body]
+    done: list[Handled] = []
+
+    def judge(call: faults.Call) -> bool:
+        if not done and call.name == "dynamodb:GetItem" and call.params["Key"]["sk"]["S"] == "job":
+            done.extend(world.new_executor().run([skip]))
+        return False
+
+    with faults.refusing(judge):
+        world.acknowledge(world.executor.run([void]))
+    world.acknowledge(done)
+    world.pass_time(60)
+    (skipped,) = [run for run in world.runs("a") if run.status == "skipped"]
+    assert (skipped.reason, skipped.scheduled_for, skipped.missed) == ("catch_up", at("12:01"), 8)
+
+
 def test_a_quick_resume_loses_nothing_and_runs_nothing_twice(world: World) -> None:
     world.submit(job_id="a", cron="* * * * *")
     world.clock.set(at("12:02:10"))
@@ -74,6 +100,24 @@ def test_a_quick_resume_loses_nothing_and_runs_nothing_twice(world: World) -> No
     world.pass_time(150)
     assert hours(world) == ["12:01", "12:02", "12:03", "12:04"]
     assert world.audit().findings == 0
+
+
+@pytest.mark.parametrize(("catch_up", "called"), [("latest", ["13:00"]), ("all", ["12:40", "13:00"]), ("skip", [])])
+def test_what_no_tick_had_claimed_before_the_pause_is_made_up_for(
+    world: World, catch_up: str, called: list[str]
+) -> None:
+    world.submit(job_id="a", cron="*/20 * * * *", catch_up=catch_up, start_at="2026-11-30T12:30:00Z", max_runs=5)
+    world.clock.set(at("13:10:00"))  # no tick came
+    world.pause("a")
+    world.clock.set(at("13:12:00"))
+    world.resume("a")
+    world.clock.set(at("13:13:00"))
+    world.tick()
+    world.deliver()
+    assert hours(world) == called
+    assert {run.status for run in world.runs("a")} <= {"succeeded", "skipped"}
+    assert world.runs("a")[0].scheduled_for == at("12:40")  # I1: run, or recorded as missed
+    assert world.show("a").next_run_at == at("13:20")
 
 
 def test_max_runs_is_exact_over_pauses(world: World) -> None:
