@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 FunctionName = Literal["submit", "tick", "execute", "audit"]
-Resource = Literal["table", "index", "jobs", "dead_letters"]  # `jobs`: the queues of all priorities
+Resource = Literal["table", "index", "lists", "jobs", "dead_letters"]  # `jobs`: the queues of all priorities
 Arns = Mapping[Resource, Sequence[str]]
 
 
@@ -23,10 +23,13 @@ class Grant:
 
 PERMISSIONS: dict[FunctionName, tuple[Grant, ...]] = {
     "submit": (
-        Grant("dynamodb:GetItem", "table", "a job, its payload, a run; what an Idempotency-Key was answered"),
-        Grant("dynamodb:BatchGetItem", "table", "health: when each shard was last ticked"),
+        Grant("dynamodb:GetItem", "table", "a job, its payload, a run; an Idempotency-Key; the cursors' secret"),
+        Grant("dynamodb:BatchGetItem", "table", "when each shard was last ticked; the jobs of a list, their runs"),
         Grant("dynamodb:Query", "table", "the runs of a job"),
-        Grant("dynamodb:PutItem", "table", "a new job, its payload, its journal page; an Idempotency-Key"),
+        Grant("dynamodb:Query", "index", "a list of the jobs that are due in some hours"),
+        Grant("dynamodb:Query", "lists", "a list of the jobs of a group, or with a dead-lettered run"),
+        Grant("dynamodb:Scan", "table", "a list that no index has"),
+        Grant("dynamodb:PutItem", "table", "a new job, payload, journal page, Idempotency-Key; the cursors' secret"),
         Grant("dynamodb:UpdateItem", "table", "cancel: the job, then its open runs; the answer to an Idempotency-Key"),
         Grant("dynamodb:DeleteItem", "table", "a settled journal page; an Idempotency-Key whose call was refused"),
         Grant("sqs:SendMessage", "jobs", "an occurrence within the horizon is sent at once"),

@@ -36,6 +36,7 @@ class DuetimeStack(Stack):
         resources: Arns = {
             "table": [table.arn],
             "index": [table.index_arn],
+            "lists": [table.lists_arn],
             "jobs": [queue.queue_arn for queue in queues.jobs.values()],
             "dead_letters": [queues.dead_letters.queue_arn],
         }
@@ -96,6 +97,7 @@ def _setting_values(options: Options, table: JobTable, queues: Queues) -> dict[s
         "low_queue_url": queues.jobs["low"].queue_url,
         "dead_letter_queue_url": queues.dead_letters.queue_url,
         "shards": str(options.shards),
+        "ticked_shards": str(options.ticked_shards),
         "horizon_s": str(options.horizon_s),
         "retention_days": str(options.retention_days),
         "max_timeout_s": str(options.max_timeout_s),

@@ -1,4 +1,4 @@
-"""The one table and its sparse time-bucket index. It never decides a name: shared/store/keys.py does."""
+"""The one table and its two sparse indexes: due times, lists. It never decides a name: shared/store/keys.py does."""
 
 from aws_cdk import RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
@@ -34,8 +34,15 @@ class JobTable(Construct):
             projection_type=dynamodb.ProjectionType.INCLUDE,
             non_key_attributes=list(keys.DUE_PROJECTION),
         )
+        self.table.add_global_secondary_index(
+            index_name=keys.LIST_INDEX,
+            partition_key=_text(keys.LIST_KEY),
+            sort_key=_text(keys.LIST_AT),
+            projection_type=dynamodb.ProjectionType.KEYS_ONLY,
+        )
         self.arn = self.table.table_arn
         self.index_arn = f"{self.table.table_arn}/index/{keys.DUE_INDEX}"
+        self.lists_arn = f"{self.table.table_arn}/index/{keys.LIST_INDEX}"
 
 
 def _text(name: str) -> dynamodb.Attribute:

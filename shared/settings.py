@@ -69,6 +69,7 @@ class SubmitSettings(_QueueSettings):
 
     table: str = _text()
     shards: int = _whole(1, 1024)  # shards that new jobs are spread over
+    ticked_shards: int = _whole(1, 1024)  # all shards that are ticked: where jobs may be
     horizon_s: int = _whole(0, MAX_HORIZON_S)
     retention_days: int = _whole(1, 3650)
     max_timeout_s: int = _whole(1, 885)  # the longest timeout_s of a job: what the executor can hold

@@ -6,6 +6,7 @@ from datetime import datetime
 from functools import partial
 
 from functions.submit import documents, strict_json
+from functions.submit.cursors import Cursors, not_ours
 from functions.submit.models import JobBody, Limits, PreviewBody
 from functions.submit.patch import patched, read_patch, read_versions
 from functions.submit.reading import job_spec, read_body, read_schedule_fields
@@ -13,7 +14,7 @@ from functions.submit.request import Request
 from functions.submit.strict_json import show
 from shared.flows.inspect import JobView
 from shared.model.errors import InputError, JobNotFoundError
-from shared.model.instants import to_text
+from shared.model.instants import from_text, to_text
 from shared.rules.instants import read_instant
 from shared.rules.schedules import preview
 from shared.store.idempotency import Turn
@@ -63,8 +64,14 @@ def list_runs(request: Request, api: Api, now: datetime) -> Reply:
     """A job's history, page by page."""
     del now
     query = request.query("cursor", "limit")
-    page = api.inspect.runs(request.job_id, query.get("cursor"), _limit(query.get("limit")))
-    return Reply(documents.run_page_document(page))
+    cursors = Cursors(api.cursor_secret.get, ["runs", request.job_id])
+    position = cursors.open(query.get("cursor"))
+    try:
+        before = from_text(str(position[0])) if position else None
+    except ValueError:  # signed, and yet no run's
+        raise not_ours(query["cursor"]) from None
+    page = api.inspect.runs(request.job_id, before, page_limit(query.get("limit")))
+    return Reply(documents.run_page_document(page, cursors.seal((to_text(page.before),) if page.before else None)))
 
 
 def show_run(request: Request, api: Api, now: datetime) -> Reply:
@@ -177,7 +184,8 @@ def _limits(api: Api) -> Limits:
     return Limits(api.handler_names, api.settings.max_timeout_s)
 
 
-def _limit(text: str | None) -> int:
+def page_limit(text: str | None) -> int:
+    """The `limit` of a query. Raises InputError."""
     if text is None:
         return DEFAULT_LIMIT
     if not (text.isascii() and text.isdigit() and len(text) <= 3 and 1 <= int(text) <= MAX_LIMIT):

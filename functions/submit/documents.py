@@ -4,8 +4,9 @@ All times are UTC, RFC 3339 with `Z`; a key without a value is null, lists and o
 what the OpenAPI document shows.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 from zoneinfo import ZoneInfo
 
 from pydantic import Field
@@ -60,28 +61,30 @@ class RetryDocument(TypedDict):
     give_up_on: list[str]
 
 
-class JobDocument(TypedDict):
-    """A job with its latest 20 runs, newest first."""
+JobStatusText = Literal[
+    "scheduled",
+    "enqueued",
+    "running",
+    "failed",
+    "succeeded",
+    "dead_lettered",
+    "skipped",
+    "paused",
+    "cancelled",
+    "completed",
+]
+
+
+class JobRowDocument(TypedDict):
+    """A job as lists show it: without its payload and its runs."""
 
     job_id: str
     name: str | None
     group: str | None
     tags: dict[str, str]
-    status: Literal[
-        "scheduled",
-        "enqueued",
-        "running",
-        "failed",
-        "succeeded",
-        "dead_lettered",
-        "skipped",
-        "paused",
-        "cancelled",
-        "completed",
-    ]
+    status: JobStatusText
     version: int
     target: dict[str, object]
-    payload: object
     run_at: Time | None
     cron: str | None
     every: str | None
@@ -99,6 +102,14 @@ class JobDocument(TypedDict):
     priority: Literal["high", "normal", "low"]
     retry: RetryDocument
     timeout_s: int
+    depends_on: list[str]
+    on_parent_failure: Literal["skip", "run"]
+
+
+class JobDocument(JobRowDocument):
+    """A job with its latest 20 runs, newest first."""
+
+    payload: object
     runs: list[RunDocument]
 
 
@@ -119,6 +130,13 @@ class RunPageDocument(TypedDict):
     """Runs, newest first; `cursor` leads to the next page and is null on the last."""
 
     runs: list[RunDocument]
+    cursor: str | None
+
+
+class JobPageDocument(TypedDict):
+    """Some jobs, or none; `cursor` leads to the next page and is null on the last."""
+
+    jobs: list[JobRowDocument]
     cursor: str | None
 
 
@@ -180,8 +198,16 @@ def job_document(view: JobView) -> JobDocument:
         "priority": spec.priority,
         "retry": _retry_document(spec.retry),
         "timeout_s": spec.timeout_s,
+        "depends_on": list(spec.depends_on),
+        "on_parent_failure": spec.on_parent_failure,
         "runs": [run_document(run) for run in view.runs],
     }
+
+
+def job_row_document(view: JobView) -> JobRowDocument:
+    row: dict[str, object] = {**job_document(view)}
+    del row["payload"], row["runs"]
+    return cast("JobRowDocument", row)
 
 
 def cancelled_job_document(view: JobView) -> CancelledJobDocument:
@@ -207,8 +233,12 @@ def redriven_document(done: Redriven) -> RedrivenDocument:
     return {"redriven": [to_text(moment) for moment in done.runs], "more": done.more}
 
 
-def run_page_document(page: RunPage) -> RunPageDocument:
-    return {"runs": [run_document(run) for run in page.runs], "cursor": page.cursor}
+def run_page_document(page: RunPage, cursor: str | None) -> RunPageDocument:
+    return {"runs": [run_document(run) for run in page.runs], "cursor": cursor}
+
+
+def job_page_document(jobs: Sequence[JobView], cursor: str | None) -> JobPageDocument:
+    return {"jobs": [job_row_document(view) for view in jobs], "cursor": cursor}
 
 
 def preview_document(schedule: Schedule, times: list[tuple[datetime, str | None]]) -> PreviewDocument:

@@ -3,8 +3,9 @@
 import base64
 import binascii
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import parse_qsl
 
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
@@ -15,10 +16,16 @@ from functions.submit.strict_json import Json, show
 from shared.model.errors import InputError, TooLargeError
 
 MAX_BODY_BYTES = MAX_PAYLOAD_BYTES + 65_536  # the payload, and room for all other fields
+MAX_QUERY_FIELDS = 50
 ANONYMOUS = "anonymous"
 
 _JOB_ID = re.compile(JOB_ID_PATTERN.removesuffix("$") + r"\Z")
 _IDEMPOTENCY_KEY = re.compile(r"[\x20-\x7e]{1,255}\Z")
+
+
+def is_job_id(text: str) -> bool:
+    """Whether a job, or a group, can be called so."""
+    return _JOB_ID.match(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +39,7 @@ class Request:
     def job_id(self) -> str:
         """Raises InputError when the path's job id is not one that a job can have."""
         job_id = self.path["job_id"]
-        if not _JOB_ID.match(job_id):
+        if not is_job_id(job_id):
             raise InputError("job_id", f"must be the id of a job (letters, digits, _ . : -), not {show(job_id)}")
         return job_id
 
@@ -73,6 +80,26 @@ class Request:
             if name not in known:
                 raise InputError(name, f"is not a parameter of this call; {', '.join(known) or 'it takes none'}")
         return query
+
+    def query_lists(self, *many: str, once: Sequence[str]) -> dict[str, list[str]]:
+        """The query's values in order, where those of `many` may come more than once and those of `once` not.
+
+        The decoded query of the event has them as one text with commas, which values may have too. Raises InputError.
+        """
+        try:
+            pairs = parse_qsl(
+                self.event.raw_query_string, keep_blank_values=True, errors="strict", max_num_fields=MAX_QUERY_FIELDS
+            )
+        except ValueError:
+            raise InputError("query", f"must be UTF-8, and at most {MAX_QUERY_FIELDS} parameters") from None
+        found: dict[str, list[str]] = {}
+        for name, value in pairs:
+            if name not in (*once, *many):
+                raise InputError(name, f"is not a parameter of this call; {', '.join((*once, *many))}")
+            if name in once and name in found:
+                raise InputError(name, "must be there once")
+            found.setdefault(name, []).append(value)
+        return found
 
     def _check_media_type(self) -> None:
         sent = self.event.headers.get("content-type", "application/json")

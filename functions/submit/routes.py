@@ -3,7 +3,7 @@
 from datetime import datetime
 from functools import cache
 
-from functions.submit import calls, documents, problems
+from functions.submit import calls, documents, lists, problems
 from functions.submit.calls import Reply
 from functions.submit.errors import MethodNotAllowedError, RouteNotFoundError
 from functions.submit.models import JOB_ID_PATTERN, JobBody, PreviewBody
@@ -40,8 +40,29 @@ CURSOR = Parameter("cursor", "query", "Where to go on: the `cursor` of the page 
 LIMIT = Parameter(
     "limit",
     "query",
-    "Runs a page.",
+    "The most of a page.",
     {"type": "integer", "minimum": 1, "maximum": calls.MAX_LIMIT, "default": calls.DEFAULT_LIMIT},
+)
+LIST_FILTERS = (
+    Parameter(
+        "status",
+        "query",
+        "Jobs that are shown with this status; `dead_lettered`: jobs with a dead-lettered run.",
+        {"type": "string", "enum": list(lists.STATUSES)},
+    ),
+    Parameter("group", "query", "Jobs of this group.", {"type": "string", "pattern": lists.GROUP_PATTERN}),
+    Parameter(
+        "tag",
+        "query",
+        "Jobs with this tag, `name` or `name:value`; more than once: with all of them.",
+        {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1, "maxLength": lists.MAX_TAG},
+            "maxItems": lists.MAX_TAGS,
+        },
+    ),
+    Parameter("from", "query", "Jobs whose next time is this or later.", {"type": "string", "format": "date-time"}),
+    Parameter("to", "query", "Jobs whose next time is before this.", {"type": "string", "format": "date-time"}),
 )
 IDEMPOTENCY_KEY = Parameter(
     "Idempotency-Key",
@@ -80,6 +101,15 @@ OPERATIONS: tuple[Operation, ...] = (
             problems.MEDIA_TYPE,
             problems.MISMATCH,
         ),
+    ),
+    Operation(
+        operation_id="listJobs",
+        method="GET",
+        path="/v1/jobs",
+        call=lists.list_jobs,
+        summary="Jobs by status, group, tag and next time; a page may be short, or empty, before the last",
+        answer=documents.JobPageDocument,
+        parameters=(*LIST_FILTERS, LIMIT, CURSOR),
     ),
     Operation(
         operation_id="showJob",

@@ -1,15 +1,16 @@
 """What the API shows of jobs and runs. It never writes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from shared.model.errors import InputError, JobNotFoundError
-from shared.model.instants import from_text, to_text
+from shared.model.errors import JobNotFoundError
+from shared.model.instants import to_text
 from shared.model.job import Job, JobStatus
 from shared.model.run import Run, RunStatus
 from shared.rules.lifecycle import is_over
 from shared.rules.schedules import next_slot, slots
 from shared.store.jobs import Jobs
+from shared.store.overlaps import Overlaps
 from shared.store.runs import Runs
 from shared.store.shards import Shards
 
@@ -23,6 +24,7 @@ class JobView:
     """A job as it is shown: `status` of a one-off is its run's once it is claimed; `next_run_at` is the next to start.
 
     `runs`: the latest 20, newest first. `running`: after a cancel, the runs that were still going on.
+    `overlap_skipped`: how many runs were skipped because another was not over.
     """
 
     job: Job
@@ -30,14 +32,15 @@ class JobView:
     next_run_at: datetime | None
     runs: tuple[Run, ...]
     running: tuple[Run, ...] = ()
+    overlap_skipped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """Some runs, newest first, and where to go on (None: that was all)."""
+    """Some runs, newest first; others were scheduled before `before` (None: those were all)."""
 
     runs: tuple[Run, ...]
-    cursor: str | None
+    before: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,25 +67,33 @@ class InspectFlow:
     job_store: Jobs
     run_store: Runs
     shards: Shards
+    overlaps: Overlaps
 
     def job(self, job_id: str, now: datetime) -> JobView:
         """The job and its latest runs. Raises JobNotFoundError."""
         job = self.job_store.get(job_id)
         if job is None:
             raise JobNotFoundError(f"there is no job {job_id!r}")
-        return view(job, self.latest_runs(job), now)
+        return self.view(job, now)
+
+    def view(self, job: Job, now: datetime) -> JobView:
+        """A job that was just read or written, with its latest runs."""
+        shown = view(job, self.latest_runs(job), now)
+        if job.spec.overlap == "allow":
+            return shown
+        return replace(shown, overlap_skipped=self.overlaps.get(job).skipped)
 
     def latest_runs(self, job: Job) -> tuple[Run, ...]:
         """See `latest_runs`."""
         return latest_runs(self.run_store, job)
 
-    def runs(self, job_id: str, cursor: str | None, limit: int) -> RunPage:
-        """History, newest first, `limit` runs from `cursor` on. Raises JobNotFoundError, InputError (cursor)."""
+    def runs(self, job_id: str, before: datetime | None, limit: int) -> RunPage:
+        """History, newest first: `limit` runs, with `before` those scheduled before it. Raises JobNotFoundError."""
         if self.job_store.get(job_id) is None:
             raise JobNotFoundError(f"there is no job {job_id!r}")
-        found = self.run_store.newest(job_id, limit + 1, _before(cursor))
+        found = self.run_store.newest(job_id, limit + 1, before)
         shown = tuple(found[:limit])
-        return RunPage(shown, to_text(shown[-1].scheduled_for) if len(found) > limit else None)
+        return RunPage(shown, shown[-1].scheduled_for if len(found) > limit else None)
 
     def run(self, job_id: str, scheduled_for: datetime) -> Run:
         """One run. Raises JobNotFoundError."""
@@ -172,12 +183,3 @@ def shown_next(job: Job, runs: tuple[Run, ...], now: datetime) -> datetime | Non
         if ahead is not None and ahead <= job.claimed_until:
             return ahead
     return job.due_at
-
-
-def _before(cursor: str | None) -> datetime | None:
-    if cursor is None:
-        return None
-    try:
-        return from_text(cursor)
-    except ValueError:
-        raise InputError("cursor", f"{cursor!r} is not one that this API gave") from None

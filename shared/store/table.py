@@ -121,6 +121,20 @@ class Table:
         call = {"TableName": self.name, "Segment": segment, "TotalSegments": segments, "ConsistentRead": True}
         return (items for items, _ in self._pages(self.client.scan, call, None))
 
+    def scan_some(
+        self, limit: int, start: Item | None, only: str, values: Mapping[str, Any]
+    ) -> tuple[list[Item], Item | None]:
+        """Those of at most `limit` items from `start` on that pass the filter `only`, and the key to go on from."""
+        call: dict[str, Any] = {
+            "TableName": self.name,
+            "Limit": limit,
+            "ConsistentRead": True,
+            "FilterExpression": only,
+            "ExpressionAttributeNames": _names(only),
+            "ExpressionAttributeValues": dict(values),
+        }
+        return next(self._pages(self.client.scan, call, start))
+
     def _pages(
         self, operation: Callable[..., Any], call: Item, start: Item | None
     ) -> Iterator[tuple[list[Item], Item | None]]:

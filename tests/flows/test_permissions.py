@@ -10,6 +10,8 @@ import pytest
 
 from infra.permissions import PERMISSIONS, FunctionName
 from shared.model.errors import ConflictError
+from shared.rules.listing import ListQuery, plan_list
+from shared.store import keys
 from tests.support import calls, faults
 from tests.support.aws import Aws
 from tests.support.calls import Call, Observer
@@ -42,7 +44,8 @@ class Used(Observer):
         if call.operation == "BatchExecuteStatement":
             (verb,) = {statement["Statement"].split()[0].title() for statement in call.asked["Statements"]}
             return f"dynamodb:PartiQL{verb}", "table"
-        return f"dynamodb:{call.operation}", "index" if "IndexName" in call.asked else "table"
+        indexes = {None: "table", keys.DUE_INDEX: "index", keys.LIST_INDEX: "lists"}
+        return f"dynamodb:{call.operation}", indexes[call.asked.get("IndexName")]
 
     @contextlib.contextmanager
     def by(self, function: FunctionName) -> Iterator[None]:
@@ -77,6 +80,10 @@ def submit_uses(world: World, used: Used) -> None:
         world.show("far")
         world.runs("near")
         world.api.inspect.health(world.clock.now())
+        in_two_hours = {"due_from": at("12:00"), "due_to": at("14:00")}
+        for query in (ListQuery(), ListQuery(group="g"), ListQuery(**in_two_hours)):
+            world.api.search.page(query, plan_list(query), None, 20, world.clock.now())
+        assert len(world.api.cursor_secret.get()) >= 32
         once("fine", lambda _: "{}")
         with contextlib.suppress(ConflictError):
             once("refused", refuse)

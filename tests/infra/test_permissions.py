@@ -4,7 +4,7 @@ import pytest
 
 from infra.permissions import PERMISSIONS, FunctionName
 from shared.model.job import PRIORITIES
-from shared.store.keys import DUE_INDEX
+from shared.store.keys import DUE_INDEX, LIST_INDEX
 from tests.infra.template import Template, written
 
 NAMES = pytest.mark.parametrize("name", PERMISSIONS)
@@ -16,6 +16,7 @@ def named_resources(template: Template) -> dict[str, str]:
     return {
         f"${{{table}.Arn}}": "table",
         f"${{{table}.Arn}}/index/{DUE_INDEX}": "index",
+        f"${{{table}.Arn}}/index/{LIST_INDEX}": "lists",
         f"${{{template.dead_letters()[0]}.Arn}}": "dead_letters",
         **{f"${{{template.job_queue(priority)[0]}.Arn}}": "jobs" for priority in PRIORITIES},
     }
@@ -68,9 +69,9 @@ def test_only_the_executor_consumes_messages(template: Template, name: FunctionN
     assert ("sqs:ReceiveMessage", "jobs") in granted(template, "execute")
 
 
-def test_the_executor_never_reads_the_index(template: Template) -> None:
+def test_the_executor_never_reads_an_index(template: Template) -> None:
     rights = granted(template, "execute")
-    assert not [r for r in rights if r[1] == "index"]
+    assert not [r for r in rights if r[1] in ("index", "lists")]
     assert ("sqs:SendMessage", "dead_letters") in rights
 
 
@@ -78,8 +79,8 @@ def test_nobody_but_the_executor_touches_the_dead_letters(template: Template) ->
     assert not [r for n in ("submit", "tick", "audit") for r in granted(template, n) if r[1] == "dead_letters"]
 
 
-def test_only_the_audit_scans_and_nobody_deletes_a_table(template: Template) -> None:
-    assert [n for n in PERMISSIONS if ("dynamodb:Scan", "table") in granted(template, n)] == ["audit"]
+def test_only_the_audit_and_lists_scan_and_nobody_deletes_a_table(template: Template) -> None:
+    assert [n for n in PERMISSIONS if ("dynamodb:Scan", "table") in granted(template, n)] == ["submit", "audit"]
     all_actions = {a for n in PERMISSIONS for a, _ in granted(template, n)}
     assert not {a for a in all_actions if a.startswith("dynamodb:") and "Table" in a}
 

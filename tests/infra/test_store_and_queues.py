@@ -20,18 +20,29 @@ def test_one_table_on_demand_with_the_keys_of_the_store(template: Template) -> N
         {"AttributeName": keys.SK, "KeyType": "RANGE"},
     ]
     assert {d["AttributeName"]: d["AttributeType"] for d in table["AttributeDefinitions"]} == dict.fromkeys(
-        (keys.PK, keys.SK, keys.DUE_KEY, keys.DUE_AT), "S"
+        (keys.PK, keys.SK, keys.DUE_KEY, keys.DUE_AT, keys.LIST_KEY, keys.LIST_AT), "S"
     )
 
 
-def test_the_index_projects_what_a_claim_needs_and_no_more(template: Template) -> None:
-    (index,) = template.only("AWS::DynamoDB::Table")["GlobalSecondaryIndexes"]
+def test_the_index_of_due_times_projects_what_a_claim_needs_and_no_more(template: Template) -> None:
+    index, _ = template.only("AWS::DynamoDB::Table")["GlobalSecondaryIndexes"]
     assert index["IndexName"] == keys.DUE_INDEX
     assert index["KeySchema"] == [
         {"AttributeName": keys.DUE_KEY, "KeyType": "HASH"},
         {"AttributeName": keys.DUE_AT, "KeyType": "RANGE"},
     ]
     assert index["Projection"] == {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(keys.DUE_PROJECTION)}
+
+
+def test_the_index_of_lists_has_keys_alone(template: Template) -> None:
+    """So that nothing but a change of group writes it again: not a claim, not the end of a run."""
+    _, index = template.only("AWS::DynamoDB::Table")["GlobalSecondaryIndexes"]
+    assert index["IndexName"] == keys.LIST_INDEX
+    assert index["KeySchema"] == [
+        {"AttributeName": keys.LIST_KEY, "KeyType": "HASH"},
+        {"AttributeName": keys.LIST_AT, "KeyType": "RANGE"},
+    ]
+    assert index["Projection"] == {"ProjectionType": "KEYS_ONLY"}
 
 
 def test_items_expire_and_the_table_can_be_restored(template: Template) -> None:

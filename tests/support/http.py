@@ -4,6 +4,7 @@ import base64
 import json
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from jsonschema import Draft202012Validator
 
@@ -12,6 +13,7 @@ from functions.submit.openapi import openapi_document
 from functions.submit.routes import OPERATIONS
 from shared.wiring import Api
 
+Query = dict[str, str | list[str]]  # a name with several values comes several times
 ECHO = {"kind": "python", "handler": "demo.echo"}
 
 
@@ -52,7 +54,7 @@ class Http:
         monkeypatch.setattr(function, "api", lambda: api)
         self._document = openapi_document(OPERATIONS, api.settings.max_timeout_s, api.handler_names)
 
-    def get(self, path: str, **query: str) -> Answer:
+    def get(self, path: str, **query: str | list[str]) -> Answer:
         return self.call("GET", path, query=query)
 
     def post(self, path: str, body: Any = None, **more: Any) -> Answer:
@@ -64,11 +66,14 @@ class Http:
         path: str,
         body: Any = None,
         *,
-        query: dict[str, str] | None = None,
+        query: Query | None = None,
         headers: dict[str, str] | None = None,
         caller: str | None = None,
+        raw_query: str | None = None,
     ) -> Answer:
         event = http_api_event(method, path, body, query=query or {}, headers=headers or {}, caller=caller)
+        if raw_query is not None:
+            event["rawQueryString"] = raw_query
         raw = function.handler(event, LambdaContext())
         assert raw["isBase64Encoded"] is False
         answer = Answer(raw["statusCode"], {k.lower(): v for k, v in raw["headers"].items()}, raw["body"])
@@ -95,7 +100,7 @@ def http_api_event(
     path: str,
     body: Any = None,
     *,
-    query: dict[str, str] | None = None,
+    query: Query | None = None,
     headers: dict[str, str] | None = None,
     caller: str | None = None,
 ) -> dict[str, Any]:
@@ -119,13 +124,14 @@ def http_api_event(
         "version": "2.0",
         "routeKey": "ANY /v1/{proxy+}",
         "rawPath": path,
-        "rawQueryString": "",
+        "rawQueryString": urlencode(query or {}, doseq=True),
         "headers": {"content-type": "application/json", "host": context["domainName"], **(headers or {})},
         "requestContext": context,
         "isBase64Encoded": isinstance(body, bytes),
     }
     if query:
-        event["queryStringParameters"] = query
+        listed = {name: [value] if isinstance(value, str) else value for name, value in query.items()}
+        event["queryStringParameters"] = {name: ",".join(values) for name, values in listed.items()}
     if body is not None:
         event["body"] = base64.b64encode(body).decode() if isinstance(body, bytes) else _text(body)
     return event

@@ -111,6 +111,7 @@ class World:
             "low_queue_url": self.aws.queue_urls["low"],
             "dead_letter_queue_url": self.aws.dead_letter_queue_url,
             "shards": self.shards,
+            "ticked_shards": self.shards,
             "horizon_s": self.horizon_s,
             "retention_days": self.retention_days,
             "max_timeout_s": 105,
@@ -147,6 +148,8 @@ class World:
         given = {name: spec.pop(name) for name in names if name in spec}
         job_id = job_id or self.api.new_job_id()
         now = self.clock.now()
+        if "depends_on" in spec and not given:
+            given["run_at"] = now.isoformat()
         return self.api.submit.submit(
             JobSpec(
                 job_id=job_id,
@@ -199,12 +202,12 @@ class World:
     def runs(self, job_id: str) -> list[Run]:
         """All runs, oldest first."""
         found: list[Run] = []
-        cursor = None
+        before = None
         while True:
-            page = self.api.inspect.runs(job_id, cursor, 100)
+            page = self.api.inspect.runs(job_id, before, 100)
             found += page.runs
-            cursor = page.cursor
-            if cursor is None:
+            before = page.before
+            if before is None:
                 return found[::-1]
 
     def tick(self, stop_after_s: float = 45) -> list[Ticked]:

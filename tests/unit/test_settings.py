@@ -13,6 +13,7 @@ VALUES = {
     "DUETIME_LOW_QUEUE_URL": "https://low",
     "DUETIME_DEAD_LETTER_QUEUE_URL": "https://letters",
     "DUETIME_SHARDS": "4",
+    "DUETIME_TICKED_SHARDS": "4",
     "DUETIME_HORIZON_S": " 300 ",
     "DUETIME_RETENTION_DAYS": "30",
     "DUETIME_MAX_TIMEOUT_S": "105",
