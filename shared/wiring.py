@@ -23,14 +23,10 @@ from shared.flows.audit import AuditFlow
 from shared.flows.changing import Changer
 from shared.flows.claims import Claimer
 from shared.flows.control import ControlFlow
-from shared.flows.dependencies import Parents, ParentsGate
 from shared.flows.enqueue import Enqueuer
 from shared.flows.execute import ExecuteFlow
-from shared.flows.families import Families, Waker
 from shared.flows.gates import Gates
-from shared.flows.groups import GroupGate, GroupsFlow
 from shared.flows.inspect import InspectFlow
-from shared.flows.overlap import OverlapGate
 from shared.flows.recover import Recovery
 from shared.flows.rows import Rows
 from shared.flows.search import SearchFlow
@@ -39,13 +35,10 @@ from shared.flows.tick import TickFlow
 from shared.queue import DeadLetterQueue, JobQueue
 from shared.rules.lease import RENEW_EVERY_S
 from shared.settings import AuditSettings, ExecuteSettings, SubmitSettings, TickSettings
-from shared.store.children import Children
 from shared.store.cursor_secret import CursorSecret
-from shared.store.groups import Groups
 from shared.store.jobs import Jobs
 from shared.store.journal import Journal
 from shared.store.listing import Listing
-from shared.store.overlaps import Overlaps
 from shared.store.run_requests import RunRequests
 from shared.store.runs import Runs
 from shared.store.shards import Shards
@@ -79,7 +72,6 @@ class Api:
     control: ControlFlow
     again: AgainFlow
     inspect: InspectFlow
-    groups: GroupsFlow
     search: SearchFlow
     cursor_secret: CursorSecret
     idempotency: "IdempotencyRecords"
@@ -117,21 +109,17 @@ def build_api(settings: SubmitSettings, aws: Clients, clock: Clock, names: froze
     retention = timedelta(days=settings.retention_days)
     jobs, runs = Jobs(table, settings.shards, retention), Runs(table, retention)
     queue = JobQueue(aws.sqs, settings.queue_urls, clock, SEND_PAUSE)
-    inspect = InspectFlow(jobs, runs, Shards(table), Overlaps(table, retention))
-    requests = RunRequests(table, retention)
+    inspect, requests = InspectFlow(jobs, runs, Shards(table)), RunRequests(table, retention)
     enqueuer = Enqueuer(Journal(table), queue, clock, _token)
     changer = Changer(jobs, enqueuer, settings.horizon_s)
-    children, parents = Children(table), Parents(jobs, runs)
-    submit = SubmitFlow(jobs, runs, enqueuer, changer, parents, Families(jobs, requests, children), _token)
     return Api(
         settings=settings,
         clock=clock,
         handler_names=names,
-        submit=submit,
-        control=ControlFlow(changer, runs, requests, inspect, Waker(jobs, children, queue), _token),
+        submit=SubmitFlow(jobs, runs, enqueuer, changer, _token),
+        control=ControlFlow(changer, runs, requests, inspect, _token),
         again=AgainFlow(jobs, runs, requests, enqueuer),
         inspect=inspect,
-        groups=GroupsFlow(Groups(table), runs),
         search=SearchFlow(Listing(table), Rows(jobs, runs), clock, settings.ticked_shards),
         cursor_secret=CursorSecret(table, lambda: _token() + _token()),
         idempotency=IdempotencyRecords(aws.dynamodb, settings.table, clock),
@@ -159,26 +147,18 @@ def build_execute(settings: ExecuteSettings, aws: Clients, clock: Clock, targets
     """The executor over `aws`, calling `targets`."""
     table = Table(aws.dynamodb, settings.table, SEND_PAUSE)
     retention = timedelta(days=settings.retention_days)
-    jobs, runs = Jobs(table, 1, retention), Runs(table, retention)  # it only reads jobs, whatever their shards
-    queue = JobQueue(aws.sqs, settings.queue_urls, clock, SEND_PAUSE)
     workshop = Workshop(
-        jobs=jobs,
-        runs=runs,
+        jobs=Jobs(table, 1, retention),  # it only reads jobs: their shards are not its business
+        runs=Runs(table, retention),
         dead_letters=DeadLetterQueue(aws.sqs, settings.dead_letter_queue_url),
         targets=targets,
-        gates=Gates(
-            (
-                ParentsGate(Parents(jobs, runs)),
-                OverlapGate(Overlaps(table, retention), runs, RunRequests(table, retention)),
-                GroupGate(Groups(table), runs),
-            )
-        ),
-        waker=Waker(jobs, Children(table), queue),
+        gates=Gates(),
         clock=clock,
         fraction=random.random,
         worker_id=_worker_ids(),
         problem=lambda error: logger.warning("an AWS call failed and was got round", exc_info=error),
     )
+    queue = JobQueue(aws.sqs, settings.queue_urls, clock, SEND_PAUSE)
     return ExecuteFlow(queue, workshop, ThreadPoolExecutor(BATCH_THREADS), RENEW_EVERY_S)
 
 
