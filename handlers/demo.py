@@ -7,6 +7,8 @@ from typing import Any
 
 from handlers import Run, handler
 
+NAP_S = 0.2  # how soon demo.sleep sees that it is cancelled
+
 
 @handler("demo.echo")
 def echo(payload: object, run: Run) -> object:
@@ -16,7 +18,20 @@ def echo(payload: object, run: Run) -> object:
 
 @handler("demo.sleep")
 def sleep(payload: dict[str, float], run: Run) -> dict[str, float]:
-    """Sleep for `s` seconds: `{"s": 1.5}`."""
+    """Sleep for `s` seconds: `{"s": 1.5}`. Shows each whole second as progress, and wakes up when it is cancelled."""
+    began = time.monotonic()
+    while (slept := time.monotonic() - began) < payload["s"]:
+        if run.cancelled():
+            return {"slept_s": round(slept, 1)}
+        if slept >= 1:
+            run.progress({"slept_s": int(slept), "of_s": payload["s"]})
+        time.sleep(min(NAP_S, payload["s"] - slept))
+    return {"slept_s": payload["s"]}
+
+
+@handler("demo.stubborn")
+def stubborn(payload: dict[str, float], run: Run) -> dict[str, float]:
+    """Sleep for `s` seconds and never ask whether it is cancelled: it is ended a heartbeat later."""
     time.sleep(payload["s"])
     return {"slept_s": payload["s"]}
 

@@ -26,7 +26,7 @@ def write(directory: Path, **files: str) -> Path:
 
 
 def test_the_demo_names() -> None:
-    assert handler_names(DEMO) == {"demo.echo", "demo.sleep", "demo.fail", "demo.crash"}
+    assert handler_names(DEMO) == {"demo.echo", "demo.sleep", "demo.stubborn", "demo.fail", "demo.crash"}
 
 
 @pytest.mark.parametrize(
