@@ -1,4 +1,4 @@
-"""Backoff: exponential, capped, never formed as a power too large to hold (C41)."""
+"""Backoff: exponential, capped, never formed as a power too large to hold (C41). Which errors are tried again."""
 
 from fractions import Fraction
 
@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.model.job import Retry
+from shared.model.run import Outcome, Result
 from shared.queue import MAX_HIDE_S, hidden_s
-from shared.rules.retry import backoff_s, ceiling_s, is_last
+from shared.rules.retry import backoff_s, ceiling_s, is_last, is_worth_another, kinds_of
 
 retries = st.builds(
     Retry,
@@ -50,3 +51,48 @@ def test_c41_base_2_and_cap_900(attempt: int, expected: float) -> None:
 @pytest.mark.parametrize(("attempt", "last"), [(1, False), (2, False), (3, True), (4, True)])
 def test_the_last_attempt(attempt: int, last: bool) -> None:
     assert is_last(Retry(max_attempts=3), attempt) is last
+
+
+# Kinds of error
+
+words = st.text(alphabet="abE.", min_size=1, max_size=3)
+kinds = st.lists(words, max_size=5)
+
+
+@given(kinds, kinds, kinds)
+def test_what_is_given_up_is_never_tried_again_whatever_else_it_is(
+    of_error: list[str], retry_on: list[str], give_up_on: list[str]
+) -> None:
+    retry = Retry(retry_on=tuple(retry_on), give_up_on=tuple(give_up_on))
+    if set(of_error) & set(give_up_on):
+        assert not is_worth_another(retry, of_error)
+
+
+@given(kinds, kinds, kinds)
+def test_what_is_not_given_up_is_tried_again_if_it_is_named_or_nothing_is(
+    of_error: list[str], retry_on: list[str], give_up_on: list[str]
+) -> None:
+    retry = Retry(retry_on=tuple(retry_on), give_up_on=tuple(give_up_on))
+    if not set(of_error) & set(give_up_on):
+        assert is_worth_another(retry, of_error) is (not retry_on or bool(set(of_error) & set(retry_on)))
+
+
+@given(kinds)
+def test_the_default_policy_tries_everything_again(of_error: list[str]) -> None:
+    assert is_worth_another(Retry(), of_error)
+
+
+@given(kinds, kinds, kinds, words)
+def test_one_more_kind_to_give_up_never_makes_for_more_attempts(
+    of_error: list[str], retry_on: list[str], give_up_on: list[str], more: str
+) -> None:
+    fewer = is_worth_another(Retry(retry_on=tuple(retry_on), give_up_on=(*give_up_on, more)), of_error)
+    assert fewer <= is_worth_another(Retry(retry_on=tuple(retry_on), give_up_on=tuple(give_up_on)), of_error)
+
+
+@given(st.sampled_from(Outcome), st.lists(words, max_size=3))
+def test_a_failure_has_its_own_kinds_first_and_just_one_of_ours_last(outcome: Outcome, own: list[str]) -> None:
+    found = kinds_of(Result(outcome=outcome, error_kinds=tuple(own)))
+    assert list(found[: len(own)]) == own
+    ours = {Outcome.FAILED: "failed", Outcome.TIMED_OUT: "timed_out", Outcome.LOST: "lost"}
+    assert found[len(own) :] == ((ours[outcome],) if outcome in ours else ())
