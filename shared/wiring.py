@@ -26,7 +26,9 @@ from shared.flows.control import ControlFlow
 from shared.flows.enqueue import Enqueuer
 from shared.flows.execute import ExecuteFlow
 from shared.flows.gates import Gates
+from shared.flows.groups import GroupGate, GroupsFlow
 from shared.flows.inspect import InspectFlow
+from shared.flows.overlap import OverlapGate
 from shared.flows.recover import Recovery
 from shared.flows.rows import Rows
 from shared.flows.search import SearchFlow
@@ -36,9 +38,11 @@ from shared.queue import DeadLetterQueue, JobQueue
 from shared.rules.lease import RENEW_EVERY_S
 from shared.settings import AuditSettings, ExecuteSettings, SubmitSettings, TickSettings
 from shared.store.cursor_secret import CursorSecret
+from shared.store.groups import Groups
 from shared.store.jobs import Jobs
 from shared.store.journal import Journal
 from shared.store.listing import Listing
+from shared.store.overlaps import Overlaps
 from shared.store.run_requests import RunRequests
 from shared.store.runs import Runs
 from shared.store.shards import Shards
@@ -72,6 +76,7 @@ class Api:
     control: ControlFlow
     again: AgainFlow
     inspect: InspectFlow
+    groups: GroupsFlow
     search: SearchFlow
     cursor_secret: CursorSecret
     idempotency: "IdempotencyRecords"
@@ -109,7 +114,8 @@ def build_api(settings: SubmitSettings, aws: Clients, clock: Clock, names: froze
     retention = timedelta(days=settings.retention_days)
     jobs, runs = Jobs(table, settings.shards, retention), Runs(table, retention)
     queue = JobQueue(aws.sqs, settings.queue_urls, clock, SEND_PAUSE)
-    inspect, requests = InspectFlow(jobs, runs, Shards(table)), RunRequests(table, retention)
+    inspect = InspectFlow(jobs, runs, Shards(table), Overlaps(table, retention))
+    requests = RunRequests(table, retention)
     enqueuer = Enqueuer(Journal(table), queue, clock, _token)
     changer = Changer(jobs, enqueuer, settings.horizon_s)
     return Api(
@@ -120,6 +126,7 @@ def build_api(settings: SubmitSettings, aws: Clients, clock: Clock, names: froze
         control=ControlFlow(changer, runs, requests, inspect, _token),
         again=AgainFlow(jobs, runs, requests, enqueuer),
         inspect=inspect,
+        groups=GroupsFlow(Groups(table), runs),
         search=SearchFlow(Listing(table), Rows(jobs, runs), clock, settings.ticked_shards),
         cursor_secret=CursorSecret(table, lambda: _token() + _token()),
         idempotency=IdempotencyRecords(aws.dynamodb, settings.table, clock),
@@ -147,12 +154,18 @@ def build_execute(settings: ExecuteSettings, aws: Clients, clock: Clock, targets
     """The executor over `aws`, calling `targets`."""
     table = Table(aws.dynamodb, settings.table, SEND_PAUSE)
     retention = timedelta(days=settings.retention_days)
+    runs = Runs(table, retention)
     workshop = Workshop(
         jobs=Jobs(table, 1, retention),  # it only reads jobs: their shards are not its business
-        runs=Runs(table, retention),
+        runs=runs,
         dead_letters=DeadLetterQueue(aws.sqs, settings.dead_letter_queue_url),
         targets=targets,
-        gates=Gates(),
+        gates=Gates(
+            (
+                OverlapGate(Overlaps(table, retention), runs, RunRequests(table, retention)),
+                GroupGate(Groups(table), runs),
+            )
+        ),
         clock=clock,
         fraction=random.random,
         worker_id=_worker_ids(),

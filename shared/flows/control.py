@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from shared.flows.changing import Changer
-from shared.flows.inspect import InspectFlow, JobView, is_finished, view
+from shared.flows.inspect import InspectFlow, JobView, is_finished
 from shared.model.errors import ConflictError, PreconditionError
 from shared.model.instants import to_text
 from shared.model.job import Job, JobSpec, JobStatus
@@ -118,7 +118,7 @@ class ControlFlow:
             raise ConflictError(f"job {job.job_id!r} has run for {to_text(run_at)} already; choose another time")
 
     def _view(self, job: Job, now: datetime) -> JobView:
-        return view(job, self.inspect.latest_runs(job), now)
+        return self.inspect.view(job, now)
 
     def _mark_open_runs(self, job: Job, now: datetime) -> list[Run]:
         found = self.runs.open(job.job_id, OPEN_RUN_PAGES)

@@ -1,6 +1,6 @@
 """What the API shows of jobs and runs. It never writes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from shared.model.errors import JobNotFoundError
@@ -10,6 +10,7 @@ from shared.model.run import Run, RunStatus
 from shared.rules.lifecycle import is_over
 from shared.rules.schedules import next_slot, slots
 from shared.store.jobs import Jobs
+from shared.store.overlaps import Overlaps
 from shared.store.runs import Runs
 from shared.store.shards import Shards
 
@@ -23,6 +24,7 @@ class JobView:
     """A job as it is shown: `status` of a one-off is its run's once it is claimed; `next_run_at` is the next to start.
 
     `runs`: the latest 20, newest first. `running`: after a cancel, the runs that were still going on.
+    `overlap_skipped`: how many runs were skipped because another was not over.
     """
 
     job: Job
@@ -30,6 +32,7 @@ class JobView:
     next_run_at: datetime | None
     runs: tuple[Run, ...]
     running: tuple[Run, ...] = ()
+    overlap_skipped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +67,21 @@ class InspectFlow:
     job_store: Jobs
     run_store: Runs
     shards: Shards
+    overlaps: Overlaps
 
     def job(self, job_id: str, now: datetime) -> JobView:
         """The job and its latest runs. Raises JobNotFoundError."""
         job = self.job_store.get(job_id)
         if job is None:
             raise JobNotFoundError(f"there is no job {job_id!r}")
-        return view(job, self.latest_runs(job), now)
+        return self.view(job, now)
+
+    def view(self, job: Job, now: datetime) -> JobView:
+        """A job that was just read or written, with its latest runs."""
+        shown = view(job, self.latest_runs(job), now)
+        if job.spec.overlap == "allow":
+            return shown
+        return replace(shown, overlap_skipped=self.overlaps.get(job).skipped)
 
     def latest_runs(self, job: Job) -> tuple[Run, ...]:
         """See `latest_runs`."""

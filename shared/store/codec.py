@@ -194,7 +194,7 @@ def run_of(item: Item) -> Run:
     stored = item["attempts"]["L"]
     first = latest - len(stored) + 1
     attempts = [_attempt_of(first + place, value["M"]) for place, value in enumerate(stored)]
-    attempts[:-1] = [attempt if attempt.outcome else _lost(attempt) for attempt in attempts[:-1]]
+    attempts[:-1] = [attempt if attempt.outcome else lost(attempt) for attempt in attempts[:-1]]
     return Run(
         job_id=keys.job_id_of(item[keys.PK]["S"]),
         scheduled_for=keys.scheduled_for_of(item[keys.SK]["S"]),
@@ -265,7 +265,7 @@ def _attempt_of(number_: int, value: Item) -> Attempt:
     )
 
 
-def _lost(attempt: Attempt) -> Attempt:
+def lost(attempt: Attempt) -> Attempt:
     """An attempt that another one followed although nobody wrote its end: its lease ran out."""
     return replace(
         attempt,

@@ -27,6 +27,8 @@ LEASE = "lease"
 RUN_PREFIX = "run#"
 RUNS_END = "run$"  # sorts after every run
 CLAIM_PREFIX = "claim#"
+OVERLAP = "overlap"
+LIMIT = "limit"
 BUCKET = timedelta(minutes=1)
 
 CURSOR_SECRET_PK, CURSOR_SECRET_SK = "stack", "cursor_key"
@@ -122,6 +124,27 @@ def dead_list_at(job_id: str, scheduled_for: datetime) -> str:
 def after_dead_of(job_id: str) -> str:
     """Sorts after all dead-lettered runs of a job, and before those of any other that follows it."""
     return f"{job_id}$"  # no job id has a character below `-`
+
+
+def overlap_key(job_id: str) -> Key:
+    """Who has the place of a job whose runs may not overlap."""
+    return _key(job_pk(job_id), OVERLAP)
+
+
+def group_key(group: str) -> Key:
+    """The limit of a group, and who has its places."""
+    return _key(f"group#{group}", LIMIT)
+
+
+def holder_name(job_id: str, scheduled_for: datetime) -> str:
+    """The name of a run among those that have a place of its group."""
+    return f"{job_id}/{sort_text(scheduled_for)}"
+
+
+def holder_of(name: str) -> tuple[str, datetime]:
+    """The reverse of `holder_name`: a job id holds no `/`."""
+    job_id, _, moment = name.rpartition("/")
+    return job_id, from_sort_text(moment)
 
 
 def cursor_secret_key() -> Key:

@@ -114,9 +114,9 @@ class RunRequests:
             try:
                 self.table.update(
                     keys.run_key(run.job_id, run.scheduled_for),
-                    "SET #cancel_requested = :later",
+                    "SET #cancel_requested = :later, #cancel_reason = :reason",
                     f"#status = :running AND {_OLDER}",
-                    {":later": number(revision), ":running": text(RunStatus.RUNNING)},
+                    {":later": number(revision), ":running": text(RunStatus.RUNNING), ":reason": text(reason)},
                 )
             except ConditionFailedError as changed:
                 there = run_of(changed.item) if changed.item else None

@@ -15,7 +15,7 @@ from shared.model.run import Attempt, Outcome, Run, RunStatus
 from shared.rules import lifecycle
 from shared.rules.lifecycle import Event
 from shared.store import keys
-from shared.store.codec import attempts_value, read_all, run_of, span_of
+from shared.store.codec import attempts_value, lost, read_all, run_of, span_of
 from shared.store.table import ConditionFailedError, Item, Table, number, text
 
 _INSTANT = timedelta(microseconds=1)
@@ -139,6 +139,22 @@ class Runs:
         retry = {":retry_at": text(sort_text(retry_at))}
         self._finish(run, Event.FAIL, attempts, now, values=retry, also=_NOT_CANCELLED)
 
+    def lose(self, run: Run, now: datetime) -> None:
+        """End an attempt whose lease has run out, before another takes it over. Raises LeaseLostError if it has not."""
+        #   zombie:   lease over ──────────────────────── renew: _MINE fails: it stops, and is live no more
+        #   another:              lose, takes its place
+        self._write_mine(
+            run,
+            "SET #status = :status, #attempts = :attempts, #retry_at = :now, #ttl = :ttl REMOVE #lease_expires_at",
+            {
+                ":status": text(lifecycle.after(RunStatus.RUNNING, Event.FAIL)),
+                ":attempts": attempts_value((*run.attempts[:-1], lost(run.attempts[-1]))),
+                ":now": text(sort_text(now)),
+                ":ttl": self._ttl(now),
+            },
+            _LEASE_OVER,
+        )
+
     def hand_over(self, run: Run, attempts: tuple[Attempt, ...], revision: int, now: datetime) -> None:
         """The start was void, and the job's `revision` brings the run's next attempt. Raises LeaseLostError.
 
@@ -167,7 +183,7 @@ class Runs:
     def cancel(
         self, run: Run, attempts: tuple[Attempt, ...], reason: str, now: datetime, result: str | None = None
     ) -> None:
-        """No further attempt: the run ends as cancelled. Raises LeaseLostError."""
+        """No further attempt: the run ends as cancelled, for the mark's reason if it has one. Raises LeaseLostError."""
         values = {":reason": text(reason)} | ({":result": text(result)} if result is not None else {})
         self._finish(run, Event.CANCEL, attempts, now, values=values)
 
@@ -293,7 +309,8 @@ class Runs:
         `run.progress` is what is yet to be written of it.
         """
         values = values | ({":progress": text(run.progress)} if run.progress is not None else {})
-        sets = ", ".join(f"#{name[1:]} = {name}" for name in values)
+        sources = {":reason": "if_not_exists(#cancel_reason, :reason)"} if event is Event.CANCEL else {}
+        sets = ", ".join(f"#{name[1:]} = {sources.get(name, name)}" for name in values)
         self._write_mine(
             run,
             "SET #status = :status, #attempt = :number, #attempts = :attempts, #ttl = :ttl"

@@ -81,10 +81,21 @@ class Table:
         self._write(self.client.put_item, {"Item": item}, condition, "", values)
 
     def update(
-        self, key: Item, update: str, condition: str, values: Mapping[str, Any], *, returned: str = "NONE"
+        self,
+        key: Item,
+        update: str,
+        condition: str | None,
+        values: Mapping[str, Any],
+        *,
+        returned: str = "NONE",
+        names: Mapping[str, str] | None = None,
     ) -> Item:
-        """Change an item under a condition; `returned` is ALL_NEW or NONE. Raises ConditionFailedError."""
-        call = {"Key": key, "UpdateExpression": update, "ReturnValues": returned}
+        """Change an item under a condition; `returned` is ALL_NEW or NONE. Raises ConditionFailedError.
+
+        `names`: what `#name` stands for where that is not itself, such as the name of an entry in a map.
+        """
+        call: Item = {"Key": key, "UpdateExpression": update, "ReturnValues": returned}
+        call |= {"ExpressionAttributeNames": dict(names)} if names else {}
         answer: Item = self._write(self.client.update_item, call, condition, update, values).get("Attributes", {})
         return answer
 
@@ -156,7 +167,7 @@ class Table:
         call = {"TableName": self.name, **call}
         if condition:
             call |= {"ConditionExpression": condition, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
-        if names := _names(update, condition or ""):
+        if names := _names(update, condition or "") | call.get("ExpressionAttributeNames", {}):
             call["ExpressionAttributeNames"] = names
         if values:
             call["ExpressionAttributeValues"] = dict(values)

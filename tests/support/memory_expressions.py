@@ -62,24 +62,50 @@ def value_at(item: Item, path: Path) -> Value | None:
 
 
 def put_at(item: Item, path: Path, value: Value) -> None:
-    """Set the value at `path`; containers on the way are copied, so that an older item keeps its own."""
+    """Set the value at `path`; containers on the way are copied, so that an older item keeps its own.
+
+    Raises KeyError or IndexError where there is no container: AWS refuses such a path.
+    """
     if len(path) == 1:
         item[str(path[0])] = value
         return
     item[str(path[0])] = _replaced(item[str(path[0])], path[1:], value)
 
 
-def _replaced(container: Value, path: Path, value: Value) -> Value:
-    if not path:
-        return value
+def remove_at(item: Item, path: Path) -> None:
+    """Take away what is at `path`, if anything is. Raises as `put_at`."""
+    if len(path) == 1:
+        item.pop(str(path[0]), None)
+        return
+    item[str(path[0])] = _replaced(item[str(path[0])], path[1:], None)
+
+
+def _replaced(container: Value, path: Path, value: Value | None) -> Value:
+    """`container` with `value` at `path`; None: without what is there."""
     part = path[0]
     if isinstance(part, int):
         places = list(container["L"])
-        places[part] = _replaced(places[part], path[1:], value)
+        if len(path) > 1:
+            places[part] = _replaced(places[part], path[1:], value)
+        else:
+            places[part : part + 1] = [value] if value is not None else []
         return {"L": places}
     members = dict(container["M"])
-    members[part] = _replaced(members.get(part, {"M": {}}), path[1:], value)
+    if len(path) > 1:
+        members[part] = _replaced(members[part], path[1:], value)
+    elif value is not None:
+        members[part] = value
+    else:
+        members.pop(part, None)
     return {"M": members}
+
+
+def size(value: Value | None) -> Value | None:
+    """What the function `size` makes of a map, list or set; None for anything else, which Duetime never asks of."""
+    if value is None:
+        return None
+    ((kind, content),) = value.items()
+    return {"N": str(len(content))} if kind in ("SS", "NS", "BS", "L", "M") else None
 
 
 class _Reader:
@@ -113,6 +139,11 @@ class _Reader:
         if self.tokens[-1].startswith(":"):
             name = self.tokens.pop()
             return lambda item, names, values: values[name]
+        if self.tokens[-1] == "size":
+            del self.tokens[-2:]
+            of = self.path()
+            self.tokens.pop()
+            return lambda item, names, values: size(value_at(item, of(names)))
         path = self.path()
         return lambda item, names, values: value_at(item, path(names))
 
@@ -191,7 +222,7 @@ class _Reader:
 
     def _remove(self) -> Change:
         path = self.path()
-        return lambda new, old, names, values: new.pop(str(path(names)[0]), None) and None
+        return lambda new, old, names, values: remove_at(new, path(names))
 
     def _sum(self) -> Operand:
         left = self._term()

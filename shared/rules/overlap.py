@@ -1,0 +1,71 @@
+"""Which run of a job may go on while another is not over yet: one pure decision. It never reads or writes.
+
+The place of a job is that of its one run that goes on: from its first attempt until it is over, through the waits
+before its retries. A run that has begun is never skipped: it waits for the place.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from shared.model.job import Overlap
+
+
+class Step(Enum):
+    """What becomes of the run that asks."""
+
+    GO = "go"
+    WAIT = "wait"
+    SKIP = "skip"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Who has the place of a job and who is next; runs by their scheduled times.
+
+    `earlier`: those that may go on without ever having asked, since they began under another policy.
+    """
+
+    holder: datetime | None = None
+    waiting: datetime | None = None
+    earlier: frozenset[datetime] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`place` as it is from now on; `replaced`: the runs that are to be cancelled."""
+
+    step: Step
+    place: Place
+    replaced: frozenset[datetime] = frozenset()
+
+
+def decide(policy: Overlap, me: datetime, *, has_begun: bool, place: Place) -> Decision:
+    """What becomes of run `me`. In `place` are only runs that are not over.
+
+    `has_begun`: it had an attempt before this one. The policies are those of Temporal's schedules (skip, buffer one,
+    cancel other; service/worker/scheduler/buffer.go), but that a run that waits asks again by itself.
+    """
+    earlier = place.earlier - {me}
+    holder = max(earlier) if place.holder in (None, me) and earlier else place.holder
+    waiting = None if place.waiting == me else place.waiting
+    if holder == me or (holder is None and waiting is None):
+        return Decision(Step.GO, Place(me, waiting, earlier))
+    left_out = Decision(Step.WAIT if has_begun else Step.SKIP, Place(holder, waiting, earlier))
+    if policy == "replace":
+        return _newest(me, Place(holder, waiting, earlier), left_out)
+    if policy == "skip" and not has_begun:
+        return left_out
+    if holder is None:  # who waits was first: the place is its own, as it finds out when it asks again
+        return Decision(Step.WAIT, Place(waiting, me, earlier))
+    return left_out if waiting else Decision(Step.WAIT, Place(holder, me, earlier))
+
+
+def _newest(me: datetime, others: Place, left_out: Decision) -> Decision:
+    """`replace`: the run with the latest scheduled time goes on, in whichever order they come."""
+    there = {moment for moment in (others.holder, others.waiting) if moment} | others.earlier
+    if max(there) > me:
+        return left_out
+    if others.holder is None:
+        return Decision(Step.GO, Place(me, None, others.earlier))
+    return Decision(Step.WAIT, Place(others.holder, me, others.earlier), others.earlier | {others.holder})
