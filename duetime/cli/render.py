@@ -63,6 +63,8 @@ def runs_list(console: Console, document: dict[str, JsonValue]) -> None:
         )
         if run.get("reason") is not None:
             _below(console, f"reason: {cell(run.get('reason'))}{_stands_for(run)}", indent=2)
+        if run.get("progress") is not None:
+            _below(console, f"progress: {json_cell(run.get('progress'))}", indent=2)
         *earlier, last = attempts_of(run) or [{}]
         for attempt in [*earlier, last] if last else []:
             _attempt(console, run, attempt, going_on="running" if attempt is last else "lost")
@@ -84,7 +86,7 @@ def _attempt(console: Console, run: dict[str, JsonValue], attempt: dict[str, Jso
     )
     if attempt.get("error") is not None:
         _below(console, cell(attempt.get("error")), indent=13)
-    elif attempt.get("outcome") == "succeeded" and run.get("result") is not None:
+    elif attempt.get("outcome") in ("succeeded", "cancelled") and run.get("result") is not None:
         _below(console, json_cell(run.get("result")), indent=13)
 
 

@@ -51,4 +51,5 @@ def _attempt(attempt: Attempt) -> dict[str, object]:
         "finished_at": to_text(attempt.finished_at) if attempt.finished_at else None,
         "outcome": attempt.outcome,
         "error": attempt.error,
+        "error_kind": attempt.error_kind,
     }

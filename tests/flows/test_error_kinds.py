@@ -54,6 +54,7 @@ def test_a_kind_that_is_given_up_is_a_dead_letter_at_once(
     assert outcome_of(world, result, give_up_on=("Other", kind)) == ("dead_lettered", 1)
     (letter,) = dead_letters(aws)
     assert (letter["job"]["job_id"], letter["last_error"], len(letter["attempts"])) == ("a", result.error, 1)
+    assert letter["attempts"][0]["error_kind"] == (result.error_kinds or (str(result.outcome),))[0]
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,16 @@ def test_a_dead_lettered_job_shows_each_attempt_and_its_error_whole(width: int) 
     assert max(map(len, lines)) <= width
 
 
+def test_a_run_shows_its_progress_and_what_a_cancelled_one_returned() -> None:
+    first = attempt(1, "2026-11-29T12:00:05.310Z", "cancelled")
+    lines = printed(job_table, JOB | {"runs": [run("cancelled", first, progress={"rows": "7"}, result=[1])]})
+    assert lines[-3:] == [
+        '  progress: {"rows": "7"}',
+        "  attempt 1  12:00:05.310  cancelled  took 0.00 s",
+        "             [1]",
+    ]
+
+
 @pytest.mark.parametrize("width", [60, 80])
 def test_runs_of_a_series_can_be_told_apart_and_have_their_results(width: int) -> None:
     runs = [
