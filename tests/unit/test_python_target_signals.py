@@ -4,6 +4,7 @@ import errno
 import json
 import math
 import os
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -418,3 +419,17 @@ def test_progress_costs_little() -> None:
         return os.times().user - began
 
     assert spent(lambda: run.progress({"rows": 5, "of": 100})) < limit
+
+
+def test_the_example_of_the_docs(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "handlers.md").read_text()
+    (source,) = re.findall(r"```python\n# handlers/imports.py\n(.*?)```", page, re.DOTALL)
+    with running(write_package(tmp_path, {"imports": source})) as target:
+        signals = Signals()
+        result = target.call(a_call("imports.rows", '{"rows": 1}'), signals)
+        assert (result.result, signals.progress) == ('{"rows":1,"complete":true}', '{"rows":1,"of":1}')
+        with going_on(target, "imports.rows", {"rows": 1000}) as (signals, running_one):
+            assert eventually(lambda: signals.progress is not None)
+            signals.cancelled.set()
+            assert '"complete":false' in (running_one.result(20).result or "")
+        assert attempt(target, "imports.rows", '{"rows": -1}').error_kinds[1] == "BadFile"
