@@ -236,6 +236,42 @@ def handler(event, context):
         emulator.stop()
 
 
+def test_a_flood_in_one_queue_leaves_a_process_to_another_queue_of_the_same_function(emulator: Emulator) -> None:
+    make_table(emulator)
+    make_function(
+        emulator,
+        "shared",
+        """
+import time
+import boto3
+def handler(event, context):
+    for record in event["Records"]:
+        if record["eventSourceARN"].endswith("flooded"):
+            time.sleep(60)
+        boto3.client("dynamodb").put_item(TableName="numbers", Item={"pk": {"S": record["body"]}, "sk": {"S": "-"}})
+""",
+    )
+    queues = {}
+    for name in ("flooded", "quiet"):
+        queues[name] = client(emulator, "sqs").create_queue(QueueName=name)["QueueUrl"]
+        arn = f"arn:aws:sqs:us-east-1:000000000000:{name}"
+        client(emulator, "lambda").create_event_source_mapping(
+            EventSourceArn=arn, FunctionName="shared", BatchSize=1, ScalingConfig={"MaximumConcurrency": 50}
+        )
+    seconds_until_done(emulator, queues["quiet"], 0)  # the first processes are there
+    for number in range(100, 130):
+        client(emulator, "sqs").send_message(QueueUrl=queues["flooded"], MessageBody=str(number))
+    for number in range(1, 6):
+        time.sleep(1)
+        assert seconds_until_done(emulator, queues["quiet"], number) < 5
+    assert flight(emulator, queues["flooded"]) >= 3, "the flood has got more processes than it had"
+
+
+def flight(emulator: Emulator, queue: str) -> int:
+    answer = client(emulator, "sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=["All"])
+    return int(answer["Attributes"]["ApproximateNumberOfMessagesNotVisible"])
+
+
 def seconds_until_done(emulator: Emulator, queue: str, number: int) -> float:
     """From the end of the message's delay of 1 s on."""
     client(emulator, "sqs").send_message(QueueUrl=queue, MessageBody=str(number), DelaySeconds=1)
