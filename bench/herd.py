@@ -210,8 +210,8 @@ def _ms(seconds: float) -> int:
 
 
 HEADER = (
-    "| jobs | shards | horizon | concurrency | last claim | claimed late | p50 late | p99 late | last start "
-    "| longest queue | batches at once |\n" + "|---" * 11 + "|"
+    "| jobs | shards | horizon | concurrency | run | last claim | claimed late | p50 late | p99 late | last start "
+    "| longest queue | batches at once |\n" + "|---" * 12 + "|"
 )
 
 
@@ -222,7 +222,8 @@ def row(out: Stampede) -> str:
         f"{herd.jobs:,}",
         f"{herd.shards}",
         f"{herd.horizon_s} s",
-        f"{herd.concurrency}",
+        f"{herd.concurrency:,}",
+        f"{herd.run_s:g} s",
         f"{out.last_claim_s:+,.0f} s",
         f"{out.claimed_late:,}",
         f"{out.late_s(0.5):,.1f} s",

@@ -3,7 +3,7 @@
 .venv/bin/python -m bench.herd_pictures            writes docs/img/*.svg, prints the tables
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,11 +51,15 @@ def tables() -> dict[str, list[Herd]]:
     }
 
 
-def pictures() -> Iterable[tuple[str, str]]:
-    """(file name, SVG)."""
-    yield "herd-lateness.svg", svg([_lateness(title, herd) for title, herd in SETTINGS.items()], columns=2)
-    yield "herd-over-time.svg", svg(_over_time(), columns=2)
-    yield "herd-last-claim.svg", svg([_last_claim()], columns=1)
+def pictures(*names: str) -> Iterator[tuple[str, str]]:
+    """(file name, SVG) of those named, or of all."""
+    drawn: dict[str, Callable[[], str]] = {
+        "herd-lateness.svg": lambda: svg([_lateness(title, herd) for title, herd in SETTINGS.items()], columns=2),
+        "herd-over-time.svg": lambda: svg(_over_time(), columns=2),
+        "herd-last-claim.svg": lambda: svg([_last_claim()], columns=1),
+    }
+    for name in names or drawn:
+        yield name, drawn[name]()
 
 
 def _lateness(title: str, herd: Herd) -> Panel:
