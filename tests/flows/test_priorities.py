@@ -19,6 +19,7 @@ from tests.support import calls, faults
 from tests.support.aws import Aws, messages_waiting, sqs_event
 from tests.support.calls import Call
 from tests.support.clocks import START, ManualClock
+from tests.support.http import ECHO, Http
 from tests.support.world import SUCCEED, World, failure
 
 pytestmark = pytest.mark.backends("moto", "emulator")
@@ -131,6 +132,45 @@ def test_how_a_message_travels_stands_neither_in_its_body_nor_in_the_journal(wor
         world.submit(job_id="a", priority="high", group="tenant-a", run_at=NOW)
     (page,) = world.items("claim#")
     assert page["entries"]["S"] == '[["a",1,0,65,["2026-11-30T11:58:00"]]]'
+
+
+@PRIORITY
+def test_a_priority_is_taken_kept_and_shown(
+    world: World, log: faults.Log, monkeypatch: pytest.MonkeyPatch, priority: Priority
+) -> None:
+    http = Http(monkeypatch, world.api)
+    body = {"job_id": "a", "target": ECHO, "priority": priority, "group": "tenant-a", "run_at": NOW}
+    made = http.post("/v1/jobs", body)
+    assert (made.status, made.document["priority"]) == (201, priority)
+    assert ways(world, log) == [("a", priority, "tenant-a")]
+    assert http.get("/v1/jobs/a").document["priority"] == priority
+
+
+def test_a_change_of_priority_or_group_holds_from_the_next_claim_on(world: World, log: faults.Log) -> None:
+    world.submit(job_id="a", cron="*/5 * * * *", group="tenant-a")
+    assert ways(world, log) == [("a", "normal", "tenant-a")]  # 12:00
+    world.patch("a", priority="low", group="tenant-b")
+    assert ways(world, log) == []
+    world.clock.set(at("12:01"))
+    world.tick()
+    assert ways(world, log) == [("a", "low", "tenant-b")]  # 12:05
+    world.deliver()
+    world.clock.set(at("12:05"))
+    world.deliver()
+    assert world.target.slots("a") == [at("12:00"), at("12:05")]
+
+
+@PRIORITY
+def test_a_run_that_a_user_asks_for_goes_the_same_way(world: World, log: faults.Log, priority: Priority) -> None:
+    world.target.script = lambda call: failure()
+    world.submit(job_id="a", priority=priority, group="tenant-a", every="1h", max_attempts=1)
+    world.trigger("a")
+    assert ways(world, log) == [("a", priority, "tenant-a")]
+    world.clock.advance(1)
+    world.deliver()
+    (run,) = world.runs("a")
+    world.redrive("a", run.scheduled_for)
+    assert ways(world, log) == [("a", priority, "tenant-a")]
 
 
 # Sent again
