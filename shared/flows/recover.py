@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from shared.model.job import Job
+from shared.model.job import Job, JobStatus
 from shared.model.message import Message
 from shared.model.run import Run
 from shared.queue import JobQueue
@@ -70,13 +70,33 @@ def _was_claimed(job: Job, message: Message) -> bool:
     That it lies on the job's own schedule matters where two submits chose one id: only one of them became the job,
     and the other's page must not run the winner at the loser's time.
     """
-    if job.revision != message.revision:
+    if job.revision > message.revision:
+        return _is_owed_a_record(job, message.scheduled_for)
+    if job.revision < message.revision:
         return False
     if job.claimed_until is None or message.scheduled_for > job.claimed_until:
         return False
     if job.due_at is not None and job.due_at <= message.scheduled_for:
         return False
+    return _is_slot(job, message.scheduled_for)
+
+
+def _is_owed_a_record(job: Job, moment: datetime) -> bool:
+    """Whether a change of when made this occurrence void that was due by then: it never comes again (see attempt).
+
+    An executor that gets its message records why it did not run (I1).
+    """
+    #   tick:   claims 12:00 ── dies before the send
+    #   user:                                   12:00:30 pause: nobody else knows that 12:00 was due
+    if job.status is JobStatus.CANCELLED or not job.created_at < moment <= job.changed_at:
+        return False
+    if job.due_at is not None and job.due_at <= moment:
+        return False
+    return _is_slot(job, moment)
+
+
+def _is_slot(job: Job, moment: datetime) -> bool:
     try:
-        return is_slot(job.spec.schedule, job.job_id, message.scheduled_for)
+        return is_slot(job.spec.schedule, job.job_id, moment)
     except Exception:  # noqa: BLE001 - a schedule that nobody can work out must not keep the other pages from recovery
         return True

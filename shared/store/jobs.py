@@ -280,9 +280,12 @@ def _is_made(claim: Claim, fence_left: int, there: Item) -> bool:
 
 
 def _is_overtaken(claim: Claim, fence_left: int, there: Item) -> bool:
-    """Whether a newer tick has claimed what this claim wanted, or what comes after it."""
+    """Whether a newer tick has claimed what this claim wanted or what comes after it, or a user has changed the job."""
     #   tick 7:  claim, its answer is lost ─────────────────────── made again: the condition fails
     #   tick 8:                             claim of what follows
+    #   user:                               pause                  what was claimed and is due by then leaves a record
+    if "revision" in there and int(there["revision"]["N"]) > claim.due.revision:
+        return True
     return (
         there.get("status") == text(JobStatus.SCHEDULED)
         and there.get("revision") == number(claim.due.revision)

@@ -7,6 +7,7 @@ import pytest
 from shared.flows.execute import Handled
 from shared.model.errors import ConflictError, JobNotFoundError
 from shared.queue import message_of
+from tests.flows.test_lost_answers import CLAIM, lost_and_meanwhile
 from tests.support import faults
 from tests.support.aws import Aws
 from tests.support.clocks import ManualClock
@@ -118,6 +119,41 @@ def test_what_no_tick_had_claimed_before_the_pause_is_made_up_for(
     assert {run.status for run in world.runs("a")} <= {"succeeded", "skipped"}
     assert world.runs("a")[0].scheduled_for == at("12:40")  # I1: run, or recorded as missed
     assert world.show("a").next_run_at == at("13:20")
+
+
+def test_i1_what_was_claimed_and_never_sent_before_the_pause_is_recorded(world: World) -> None:
+    world.submit(job_id="a", cron="*/20 * * * *")
+    world.clock.set(at("12:19:00"))
+    with faults.crash(before="sqs:SendMessageBatch"):
+        world.tick()
+    world.clock.set(at("12:20:30"))
+    world.pause("a")
+    world.pass_time(180)
+    assert [(run.scheduled_for, run.status, run.reason) for run in world.runs("a")] == [
+        (at("12:20"), "skipped", "paused")
+    ]
+
+
+def test_i1_a_claim_made_twice_with_a_pause_in_between_leaves_a_record(world: World) -> None:
+    world.submit(job_id="a", cron="*/20 * * * *")
+    other = World(world.aws, world.clock)
+    world.clock.set(at("12:19:59"))
+
+    def pauses() -> None:
+        world.clock.set(at("12:20:01"))
+        other.pause("a")
+
+    with lost_and_meanwhile(world.aws, CLAIM, pauses):
+        (ticked,) = world.tick()
+    assert ticked.claimed.lost == 1
+    world.pass_time(180)
+    assert [(run.scheduled_for, run.status, run.reason) for run in world.runs("a")] == [
+        (at("12:20"), "skipped", "paused")
+    ]
+    world.resume("a")
+    world.clock.set(at("12:39:00"))
+    world.pass_time(120)
+    assert hours(world) == ["12:40"]
 
 
 def test_max_runs_is_exact_over_pauses(world: World) -> None:
