@@ -182,7 +182,7 @@ class _Keeper:
     def _renew(self, one: _Held, lease_s: int) -> None:
         try:
             one.flow.renew(lease_s)
-        except (ClientError, BotoCoreError) as error:
+        except Exception as error:  # noqa: BLE001 - the other nine leases must not suffer
             one.flow.workshop.problem(error)
         self.hide([(one.received, lease_s)])
 

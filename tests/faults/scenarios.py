@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from shared.model.call import Call
-from shared.model.run import Result
+from shared.model.run import Outcome, Result
 from tests.faults.checker import Promise
 from tests.faults.system import System
 from tests.support.world import SUCCEED, failure
@@ -111,6 +111,29 @@ def cancel_during(system: System) -> None:
     system.pass_s(10)
     system.cancel_job("waits")
     system.pass_s(60)
+
+
+@scenario("cancel of a run that heeds it, and of one that is stopped", late_s=150)
+def cancel_told(system: System) -> None:
+    def handler(call: Call) -> Result:
+        signals = system.inline.working_on.flow.signals
+        for beat in range(4):
+            signals.progress = f'{{"beat":{beat}}}'
+            if beat == 1:
+                system.cancel_job(call.job_id)
+            system.clock.advance(20)
+            system.renew_lease()
+            if signals.stop.is_set():
+                return Result(outcome=Outcome.CANCELLED, error="stopped")
+            if call.job_id == "heeds" and signals.cancelled.is_set():
+                signals.told = True
+                return SUCCEED
+        return SUCCEED
+
+    system.handler = handler
+    system.submit_job("heeds", in_s=5, timeout_s=100)
+    system.submit_job("stubborn", in_s=100, timeout_s=60)
+    system.pass_s(250)
 
 
 @scenario("cancel of a recurring job, then the id again", late_s=150)

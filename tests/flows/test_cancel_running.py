@@ -334,6 +334,36 @@ def test_a_heartbeat_that_fails_is_reported_and_stops_only_what_may_have_lost_it
     assert (ended.outcome, run.status) == ("lease_lost", "running")
 
 
+def test_a_heartbeat_that_breaks_is_its_runs_own_trouble(aws: Aws, clock: ManualClock) -> None:
+    world = World(aws, clock)
+    for job_id in ("breaks", "goes-on"):
+        world.submit(job_id=job_id, run_at="2026-11-30T11:58:00Z", timeout_s=100)
+    broken = threading.Event()
+
+    class Breaks(calls.Observer):
+        order = calls.FAULTS
+
+        def answer(self, call: calls.Call) -> None:
+            is_renewal = str(call.asked.get("UpdateExpression")).startswith("SET #lease_expires_at")
+            if is_renewal and "breaks" in str(call.asked["Key"]):
+                broken.set()
+                raise ZeroDivisionError
+
+    def script(call: Any) -> Result:
+        if call.job_id == "goes-on":
+            until(broken.is_set)
+            clock.advance(20)
+            until(lambda: world.runs("goes-on")[0].lease_expires_at == clock.now() + timedelta(seconds=65))
+        else:
+            until(lambda: world.runs("goes-on")[0].status == "succeeded")
+        return SUCCEED
+
+    world.target.script = script
+    with calls.observing(Breaks()):
+        handled = world.new_executor(renew_every_s=0.05).run(world.receive())
+    assert [one.ended.outcome for one in handled] == ["succeeded"] * 2
+
+
 # With real processes, and the executor's own keeper
 
 
