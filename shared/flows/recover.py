@@ -78,25 +78,20 @@ def _was_claimed(job: Job, message: Message) -> bool:
         return False
     if job.due_at is not None and job.due_at <= message.scheduled_for:
         return False
-    return _is_slot(job, message.scheduled_for)
+    try:
+        return is_slot(job.spec.schedule, job.job_id, message.scheduled_for)
+    except Exception:  # noqa: BLE001 - a schedule that nobody can work out must not keep the other pages from recovery
+        return True
 
 
 def _is_owed_a_record(job: Job, moment: datetime) -> bool:
     """Whether a change of when made this occurrence void that was due by then: it never comes again (see attempt).
 
-    An executor that gets its message records why it did not run (I1).
+    An executor that gets its message records why it did not run (I1). Whether it lay on the schedule that the job had
+    then nobody knows any more; it is not called for it in any case.
     """
     #   tick:   claims 12:00 ── dies before the send
     #   user:                                   12:00:30 pause: nobody else knows that 12:00 was due
     if job.status is JobStatus.CANCELLED or not job.created_at < moment <= job.changed_at:
         return False
-    if job.due_at is not None and job.due_at <= moment:
-        return False
-    return _is_slot(job, moment)
-
-
-def _is_slot(job: Job, moment: datetime) -> bool:
-    try:
-        return is_slot(job.spec.schedule, job.job_id, moment)
-    except Exception:  # noqa: BLE001 - a schedule that nobody can work out must not keep the other pages from recovery
-        return True
+    return job.due_at is None or job.due_at > moment

@@ -121,16 +121,20 @@ def test_what_no_tick_had_claimed_before_the_pause_is_made_up_for(
     assert world.show("a").next_run_at == at("13:20")
 
 
-def test_i1_what_was_claimed_and_never_sent_before_the_pause_is_recorded(world: World) -> None:
+@pytest.mark.parametrize("change", ["paused", "rescheduled"])
+def test_i1_what_was_claimed_and_never_sent_before_a_change_is_recorded(world: World, change: str) -> None:
     world.submit(job_id="a", cron="*/20 * * * *")
     world.clock.set(at("12:19:00"))
     with faults.crash(before="sqs:SendMessageBatch"):
         world.tick()
     world.clock.set(at("12:20:30"))
-    world.pause("a")
+    if change == "paused":
+        world.pause("a")
+    else:
+        world.patch("a", cron="30 * * * *")
     world.pass_time(180)
     assert [(run.scheduled_for, run.status, run.reason) for run in world.runs("a")] == [
-        (at("12:20"), "skipped", "paused")
+        (at("12:20"), "skipped", change)
     ]
 
 
