@@ -24,12 +24,14 @@ class Grant:
 PERMISSIONS: dict[FunctionName, tuple[Grant, ...]] = {
     "submit": (
         Grant("dynamodb:GetItem", "table", "a job, its payload, a run; an Idempotency-Key; the cursors' secret"),
-        Grant("dynamodb:BatchGetItem", "table", "when each shard was last ticked; the jobs of a list, their runs"),
+        Grant("dynamodb:BatchGetItem", "table", "shards' ticks; the jobs of a list, a job's parents; their runs"),
         Grant("dynamodb:Query", "table", "the runs of a job"),
         Grant("dynamodb:Query", "index", "a list of the jobs that are due in some hours"),
         Grant("dynamodb:Query", "lists", "a list of the jobs of a group, or with a dead-lettered run"),
         Grant("dynamodb:Scan", "table", "a list that no index has"),
         Grant("dynamodb:PutItem", "table", "a new job, payload, journal page, Idempotency-Key; the cursors' secret"),
+        Grant("dynamodb:PartiQLInsert", "table", "new jobs of a batch, 25 to a request"),
+        Grant("dynamodb:BatchWriteItem", "table", "the payloads of a batch; links from parents to their children"),
         Grant("dynamodb:UpdateItem", "table", "cancel: the job, then its open runs; the answer to an Idempotency-Key"),
         Grant("dynamodb:DeleteItem", "table", "a settled journal page; an Idempotency-Key whose call was refused"),
         Grant("sqs:SendMessage", "jobs", "an occurrence within the horizon is sent at once"),
@@ -47,13 +49,15 @@ PERMISSIONS: dict[FunctionName, tuple[Grant, ...]] = {
     "execute": (
         Grant("dynamodb:UpdateItem", "table", "start, renewal and end of a run"),
         Grant("dynamodb:GetItem", "table", "the job and its payload, after the start; a run whose lease was lost"),
+        Grant("dynamodb:BatchGetItem", "table", "how a job's parents stand; its children"),
+        Grant("dynamodb:Query", "table", "the links to a job's children"),
         Grant("dynamodb:PutItem", "table", "the record of an occurrence that is skipped"),
         Grant("dynamodb:DeleteItem", "table", "withdraw a start that is void and may come again"),
         Grant("sqs:ReceiveMessage", "jobs", "Lambda polls the queues in the function's name"),
         Grant("sqs:DeleteMessage", "jobs", "Lambda removes what is done"),
         Grant("sqs:GetQueueAttributes", "jobs", "Lambda reads the queues' settings and depth"),
         Grant("sqs:ChangeMessageVisibility", "jobs", "the lease of a run, its renewal, the backoff before a retry"),
-        Grant("sqs:SendMessage", "jobs", "a message that has waited for so long that SQS would soon drop it, anew"),
+        Grant("sqs:SendMessage", "jobs", "a message that SQS would soon drop, anew; a job's children, to wake them"),
         Grant("sqs:SendMessage", "dead_letters", "a run whose last attempt failed, with its context"),
     ),
     "audit": (

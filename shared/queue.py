@@ -155,6 +155,8 @@ def message_text(message: Message) -> str:
     }
     if message.skip is not None:
         body["skip"] = message.skip
+    if message.woken:
+        body["woken"] = True
     if message.missed is not None and message.missed_until is not None:
         body |= {"missed": message.missed, "missed_until": to_text(message.missed_until)}
     return json.dumps(body, separators=(",", ":"))
@@ -173,6 +175,7 @@ def message_of(body: str) -> Message:
             skip=fields.get("skip"),
             missed=fields.get("missed"),
             missed_until=from_text(fields["missed_until"]) if fields.get("missed_until") else None,
+            woken=bool(fields.get("woken", False)),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadMessageError(f"not a message of this queue: {error!r}") from None

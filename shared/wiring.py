@@ -20,11 +20,14 @@ from shared.clock import Clock, SystemClock
 from shared.flows.again import AgainFlow
 from shared.flows.attempt import Workshop
 from shared.flows.audit import AuditFlow
+from shared.flows.batch import BatchFlow
 from shared.flows.changing import Changer
 from shared.flows.claims import Claimer
 from shared.flows.control import ControlFlow
+from shared.flows.dependencies import Parents, ParentsGate
 from shared.flows.enqueue import Enqueuer
 from shared.flows.execute import ExecuteFlow
+from shared.flows.families import Families, Waker
 from shared.flows.gates import Gates
 from shared.flows.groups import GroupGate, GroupsFlow
 from shared.flows.inspect import InspectFlow
@@ -37,8 +40,10 @@ from shared.flows.tick import TickFlow
 from shared.queue import DeadLetterQueue, JobQueue
 from shared.rules.lease import RENEW_EVERY_S
 from shared.settings import AuditSettings, ExecuteSettings, SubmitSettings, TickSettings
+from shared.store.children import Children
 from shared.store.cursor_secret import CursorSecret
 from shared.store.groups import Groups
+from shared.store.job_batches import JobBatches
 from shared.store.jobs import Jobs
 from shared.store.journal import Journal
 from shared.store.listing import Listing
@@ -73,6 +78,7 @@ class Api:
     clock: Clock
     handler_names: frozenset[str]
     submit: SubmitFlow
+    batch: BatchFlow
     control: ControlFlow
     again: AgainFlow
     inspect: InspectFlow
@@ -118,12 +124,17 @@ def build_api(settings: SubmitSettings, aws: Clients, clock: Clock, names: froze
     requests = RunRequests(table, retention)
     enqueuer = Enqueuer(Journal(table), queue, clock, _token)
     changer = Changer(jobs, enqueuer, settings.horizon_s)
+    children, parents = Children(table), Parents(jobs, runs)
+    families = Families(jobs, requests, children)
+    submit = SubmitFlow(jobs, runs, enqueuer, changer, parents, families, _token)
+    batches = JobBatches(table, settings.shards)
     return Api(
         settings=settings,
         clock=clock,
         handler_names=names,
-        submit=SubmitFlow(jobs, runs, enqueuer, changer, _token),
-        control=ControlFlow(changer, runs, requests, inspect, _token),
+        submit=submit,
+        batch=BatchFlow(submit, parents, families, batches, enqueuer, clock, SEND_PAUSE),
+        control=ControlFlow(changer, runs, requests, inspect, Waker(jobs, children, queue), _token),
         again=AgainFlow(jobs, runs, requests, enqueuer),
         inspect=inspect,
         groups=GroupsFlow(Groups(table), runs),
@@ -154,24 +165,26 @@ def build_execute(settings: ExecuteSettings, aws: Clients, clock: Clock, targets
     """The executor over `aws`, calling `targets`."""
     table = Table(aws.dynamodb, settings.table, SEND_PAUSE)
     retention = timedelta(days=settings.retention_days)
-    runs = Runs(table, retention)
+    jobs, runs = Jobs(table, 1, retention), Runs(table, retention)  # it only reads jobs, whatever their shards
+    queue = JobQueue(aws.sqs, settings.queue_urls, clock, SEND_PAUSE)
     workshop = Workshop(
-        jobs=Jobs(table, 1, retention),  # it only reads jobs: their shards are not its business
+        jobs=jobs,
         runs=runs,
         dead_letters=DeadLetterQueue(aws.sqs, settings.dead_letter_queue_url),
         targets=targets,
         gates=Gates(
             (
+                ParentsGate(Parents(jobs, runs)),
                 OverlapGate(Overlaps(table, retention), runs, RunRequests(table, retention)),
                 GroupGate(Groups(table), runs),
             )
         ),
+        waker=Waker(jobs, Children(table), queue),
         clock=clock,
         fraction=random.random,
         worker_id=_worker_ids(),
         problem=lambda error: logger.warning("an AWS call failed and was got round", exc_info=error),
     )
-    queue = JobQueue(aws.sqs, settings.queue_urls, clock, SEND_PAUSE)
     return ExecuteFlow(queue, workshop, ThreadPoolExecutor(BATCH_THREADS), RENEW_EVERY_S)
 
 

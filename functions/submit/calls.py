@@ -37,7 +37,7 @@ def submit_job(request: Request, api: Api, now: datetime) -> Reply:
     """Take a job. With an Idempotency-Key, the same body again gets the same answer."""
     request.query()
     sent, key = request.body(), request.idempotency_key
-    body = read_body(JobBody, sent, _limits(api), now)
+    body = read_body(JobBody, sent, limits_of(api), now)
     job_id = body.job_id or api.new_job_id()
     if key is None:
         return _created(documents.job_document(_submit(api, body, job_id, now)), {})
@@ -107,7 +107,7 @@ def change_job(request: Request, api: Api, now: datetime) -> Reply:
     """Change a job: what is left out stays as it is."""
     request.query()
     changes, versions = read_patch(request.body()), read_versions(request.if_match)
-    view = api.control.update(request.job_id, lambda spec: patched(spec, changes, _limits(api), now), versions, now)
+    view = api.control.update(request.job_id, lambda spec: patched(spec, changes, limits_of(api), now), versions, now)
     return Reply(documents.job_document(view))
 
 
@@ -138,7 +138,7 @@ def redrive_job(request: Request, api: Api, now: datetime) -> Reply:
 def preview_schedule(request: Request, api: Api, now: datetime) -> Reply:
     """The next times of a schedule; nothing is stored."""
     request.query()
-    body = read_body(PreviewBody, request.body(), _limits(api), now)
+    body = read_body(PreviewBody, request.body(), limits_of(api), now)
     job_id = body.job_id or "preview"
     schedule = read_schedule_fields(body, now, job_id)
     after = now if body.after is None else read_instant(body.after, "after", schedule.timezone, error=InputError)
@@ -159,12 +159,12 @@ def _submit(api: Api, body: JobBody, job_id: str, now: datetime) -> JobView:
 
 def _take_turn(api: Api, body: JobBody, now: datetime, turn: Turn) -> str:
     """Submit under the turn's job id; the answer is kept without its payload."""
-    made = _made_before(api, body, turn, now) if turn.taken_over else None
+    made = made_before(api, body, turn, now) if turn.taken_over else None
     view = made or _submit(api, body, turn.job_id, now)
     return strict_json.write({**documents.job_document(view), "payload": None})
 
 
-def _made_before(api: Api, body: JobBody, turn: Turn, now: datetime) -> JobView | None:
+def made_before(api: Api, body: JobBody, turn: Turn, now: datetime) -> JobView | None:
     """The job that an earlier call with the same key and body has made before it died, if it got so far."""
     try:
         view = api.inspect.job(turn.job_id, now)
@@ -180,7 +180,8 @@ def _created(document: Mapping[str, object], headers: Mapping[str, str]) -> Repl
     return Reply(document, status=201, headers={"Location": f"/v1/jobs/{document['job_id']}", **headers})
 
 
-def _limits(api: Api) -> Limits:
+def limits_of(api: Api) -> Limits:
+    """What this deployment allows."""
     return Limits(api.handler_names, api.settings.max_timeout_s)
 
 

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic wants this one before Python 3.12
 
+from functions.submit.problems import Problem
 from functions.submit.strict_json import embed
 from shared.flows.again import Redriven
 from shared.flows.inspect import Health, JobView, RunPage
@@ -140,6 +141,31 @@ class JobPageDocument(TypedDict):
     cursor: str | None
 
 
+class BatchJobDocument(TypedDict):
+    """Job `index` of the call was made."""
+
+    index: int
+    status: Literal[201]
+    job: JobDocument
+
+
+class BatchProblemDocument(TypedDict):
+    """Job `index` of the call was not made; 503 may say so of one that was."""
+
+    index: int
+    status: int
+    problem: Problem
+
+
+BatchResult = BatchJobDocument | BatchProblemDocument
+
+
+class BatchDocument(TypedDict):
+    """What became of each job, in their order."""
+
+    results: list[BatchResult]
+
+
 class OccurrenceDocument(TypedDict):
     """One time of a schedule, in UTC and on the wall clock of its zone."""
 
@@ -198,6 +224,8 @@ def job_document(view: JobView) -> JobDocument:
         "priority": spec.priority,
         "retry": _retry_document(spec.retry),
         "timeout_s": spec.timeout_s,
+        "depends_on": list(spec.depends_on),
+        "on_parent_failure": spec.on_parent_failure,
         "depends_on": list(spec.depends_on),
         "on_parent_failure": spec.on_parent_failure,
         "runs": [run_document(run) for run in view.runs],

@@ -15,6 +15,7 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
+    JsonValue,
     StringConstraints,
     ValidationInfo,
 )
@@ -24,6 +25,7 @@ from functions.submit import strict_json
 from shared.model.errors import TooLargeError
 from shared.model.job import Retry
 from shared.rules.cron_text import MAX_LENGTH as MAX_CRON
+from shared.rules.dependencies import MAX_PARENTS
 from shared.rules.schedules import MAX_JITTER_S, MAX_MAX_RUNS
 
 MAX_PAYLOAD_BYTES = 262_144
@@ -32,6 +34,7 @@ MAX_ERROR_KINDS = 20
 MAX_SPAN_S = 31_536_000  # a year
 MAX_BACKOFF_S = 604_800  # a week
 MAX_PREVIEW = 100
+MAX_BATCH = 100
 JOB_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$"
 ERROR_KIND_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.]*$"
 NO_CONTROLS_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
@@ -101,6 +104,14 @@ ErrorKinds = Annotated[list[ErrorKind], Field(max_length=MAX_ERROR_KINDS)]
 HandlerName = Annotated[str, AfterValidator(_known_handler)]
 
 
+_SCHEDULES: tuple[dict[str, JsonValue], ...] = tuple({"required": [kind]} for kind in ("run_at", "cron", "every"))
+_NO_SCHEDULE: dict[str, JsonValue] = {
+    "required": ["depends_on"],
+    "properties": {"depends_on": {"minItems": 1}},
+    "not": {"anyOf": list(_SCHEDULES)},
+}
+
+
 class _Body(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -108,9 +119,7 @@ class _Body(BaseModel):
 class ScheduleFields(_Body):
     """When a job is due: exactly one of run_at, cron and every."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": [kind]} for kind in ("run_at", "cron", "every")]}
-    )
+    model_config = ConfigDict(json_schema_extra={"oneOf": list(_SCHEDULES)})
 
     run_at: Annotated[ShortText | None, NOT_NULL] = Field(
         None, description="Once, at this time: RFC 3339 with an offset, or without one together with `timezone`."
@@ -169,6 +178,8 @@ class RetryBody(_Body):
 class JobBody(ScheduleFields):
     """The body of `POST /v1/jobs`."""
 
+    model_config = ConfigDict(json_schema_extra={"oneOf": [*_SCHEDULES, _NO_SCHEDULE]})
+
     job_id: Annotated[JobId | None, NOT_NULL] = Field(None, description="Chosen by the client; made up if missing.")
     name: Annotated[PlainText | None, NOT_NULL] = None
     group: Annotated[JobId | None, NOT_NULL] = None
@@ -185,6 +196,19 @@ class JobBody(ScheduleFields):
         "normal", description="A queue and executors of its own; holds from the next claim on."
     )
 
+    depends_on: Annotated[list[JobId], Field(max_length=MAX_PARENTS)] = Field(
+        default_factory=list,
+        description="Ids of jobs that run once: it runs when all have succeeded, and not before its own time.",
+    )
+    on_parent_failure: Literal["skip", "run"] = Field(
+        "skip", description="What becomes of it when one of them is over without success, or gone."
+    )
+
+    @property
+    def is_at_once(self) -> bool:
+        """Whether it has no schedule but its parents: then it is due when it is submitted."""
+        return bool(self.depends_on) and self.run_at is self.cron is self.every is None
+
     @property
     def payload_text(self) -> str:
         """The payload as the compact JSON text that is kept. Raises TooLargeError."""
@@ -193,6 +217,14 @@ class JobBody(ScheduleFields):
         if size > MAX_PAYLOAD_BYTES:
             raise TooLargeError("payload", f"must be at most {MAX_PAYLOAD_BYTES:,} bytes of JSON, not {size:,}")
         return text
+
+
+class BatchBody(_Body):
+    """The body of `POST /v1/jobs:batch`: its jobs are read one by one."""
+
+    jobs: Annotated[list[JobBody], Field(min_length=1, max_length=MAX_BATCH)] = Field(
+        description="Each is judged alone; parents may stand anywhere among them."
+    )
 
 
 class PreviewBody(ScheduleFields):

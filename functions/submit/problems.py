@@ -22,6 +22,7 @@ from shared.model.errors import (
     JobNotFoundError,
     PreconditionError,
     TooLargeError,
+    UnavailableError,
 )
 from shared.queue import SendError
 
@@ -104,6 +105,7 @@ _KINDS: tuple[tuple[type[Exception], Kind], ...] = (  # the first that fits; the
     (IdempotencyInProgressError, IN_PROGRESS),
     (UnsupportedMediaTypeError, MEDIA_TYPE),
     (IdempotencyMismatchError, MISMATCH),
+    (UnavailableError, UNAVAILABLE),
 )
 
 

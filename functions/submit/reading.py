@@ -10,6 +10,7 @@ from functions.submit.errors import FieldError, InvalidRequestError
 from functions.submit.models import JobBody, Limits, PreviewBody, ScheduleFields
 from functions.submit.plain_words import field_errors
 from functions.submit.strict_json import Json
+from shared.flows.dependencies import refuse_bad_list
 from shared.model.errors import InputError
 from shared.model.job import JobSpec, Schedule, Target
 from shared.rules.schedules import read_schedule
@@ -30,7 +31,7 @@ def read_schedule_fields(fields: ScheduleFields, now: datetime, job_id: str) -> 
     """The schedule that `fields` mean for a job of this id that is submitted at `now`. Raises InputError."""
     return read_schedule(
         now=now,
-        run_at=fields.run_at,
+        run_at=now.isoformat() if isinstance(fields, JobBody) and fields.is_at_once else fields.run_at,
         cron=fields.cron,
         every=fields.every,
         timezone=fields.timezone,
@@ -45,8 +46,8 @@ def read_schedule_fields(fields: ScheduleFields, now: datetime, job_id: str) -> 
 
 
 def job_spec(body: JobBody, schedule: Schedule, job_id: str) -> JobSpec:
-    """The job that `body` describes. Raises TooLargeError."""
-    return JobSpec(
+    """The job that `body` describes. Raises TooLargeError, and InputError for parents that no job can have."""
+    spec = JobSpec(
         job_id=job_id,
         name=body.name,
         group=body.group,
@@ -58,12 +59,18 @@ def job_spec(body: JobBody, schedule: Schedule, job_id: str) -> JobSpec:
         timeout_s=body.timeout_s,
         deadline_s=body.deadline_s,
         priority=body.priority,
+        depends_on=tuple(body.depends_on),
+        on_parent_failure=body.on_parent_failure,
     )
+    refuse_bad_list(job_id, spec)
+    return spec
 
 
 def _schedule_errors(body: Mapping[str, Json], limits: Limits, now: datetime) -> list[FieldError]:
     """What is wrong with the schedule of a body that is refused anyway, so that one answer tells all."""
     own = {name: value for name, value in body.items() if name in ScheduleFields.model_fields}
+    if body.get("depends_on") and not own.keys() & {"run_at", "cron", "every"}:
+        return []  # it needs none
     try:
         read_schedule_fields(ScheduleFields.model_validate(own, context=limits), now, "")
     except InputError as error:

@@ -63,10 +63,13 @@ class Request:
         """The If-Match header as it was sent."""
         return self.event.headers.get("if-match")
 
-    def body(self) -> dict[str, Json]:
-        """The JSON object that was sent. Raises UnsupportedMediaTypeError, TooLargeError, InputError (`body`)."""
+    def body(self, most: int = MAX_BODY_BYTES) -> dict[str, Json]:
+        """The JSON object that was sent, in at most so many bytes.
+
+        Raises UnsupportedMediaTypeError, TooLargeError, InputError (`body`).
+        """
         self._check_media_type()
-        return strict_json.read_object(self._text())
+        return strict_json.read_object(self._text(most))
 
     def no_body(self) -> None:
         """For a call that takes no body (an empty object will do). Raises InputError."""
@@ -108,11 +111,11 @@ class Request:
         if kind != "application/json" or not charsets <= {"utf-8", "utf8"}:
             raise UnsupportedMediaTypeError(f"Content-Type must be application/json in UTF-8, not {show(sent)}")
 
-    def _text(self) -> str:
+    def _text(self, most: int = MAX_BODY_BYTES) -> str:
         text = self.event.get("body") or ""
         data = self._decoded(text) if self.event.get("isBase64Encoded") else text.encode("utf-8", "surrogatepass")
-        if len(data) > MAX_BODY_BYTES:
-            raise TooLargeError("body", f"must be at most {MAX_BODY_BYTES:,} bytes, not {len(data):,}")
+        if len(data) > most:
+            raise TooLargeError("body", f"must be at most {most:,} bytes, not {len(data):,}")
         try:
             return data.decode("utf-8", "surrogatepass" if not self.event.get("isBase64Encoded") else "strict")
         except UnicodeDecodeError as error:

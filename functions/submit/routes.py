@@ -4,9 +4,10 @@ from datetime import datetime
 from functools import cache
 
 from functions.submit import calls, documents, lists, problems
+from functions.submit.batches import submit_batch
 from functions.submit.calls import Reply
 from functions.submit.errors import MethodNotAllowedError, RouteNotFoundError
-from functions.submit.models import JOB_ID_PATTERN, JobBody, PreviewBody
+from functions.submit.models import JOB_ID_PATTERN, BatchBody, JobBody, PreviewBody
 from functions.submit.openapi import openapi_document
 from functions.submit.operations import Operation, Parameter
 from functions.submit.patch import ChangeBody
@@ -110,6 +111,26 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="Jobs by status, group, tag and next time; a page may be short, or empty, before the last",
         answer=documents.JobPageDocument,
         parameters=(*LIST_FILTERS, LIMIT, CURSOR),
+    ),
+    Operation(
+        operation_id="submitJobs",
+        method="POST",
+        path="/v1/jobs:batch",
+        call=submit_batch,
+        summary="Submit up to 100 jobs at once, each judged alone",
+        body=BatchBody,
+        answer=documents.BatchDocument,
+        parameters=(IDEMPOTENCY_KEY,),
+        headers={
+            "Idempotent-Replay": "`true` when an earlier call with the same Idempotency-Key was answered so.",
+        },
+        problems=(
+            problems.INVALID,
+            problems.IN_PROGRESS,
+            problems.TOO_LARGE,
+            problems.MEDIA_TYPE,
+            problems.MISMATCH,
+        ),
     ),
     Operation(
         operation_id="showJob",

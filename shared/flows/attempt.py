@@ -8,17 +8,20 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from shared.clock import Clock
 from shared.flows.dead_letter import dead_letter_text
+from shared.flows.families import Waker
 from shared.flows.gates import Gates, MustSkipError, MustWaitError
 from shared.model.call import Call
 from shared.model.errors import LeaseLostError
 from shared.model.job import Job, JobStatus
 from shared.model.message import Message
-from shared.model.run import Attempt, Outcome, Result, Run
-from shared.queue import DeadLetterQueue
+from shared.model.run import Attempt, Outcome, Result, Run, RunStatus
+from shared.queue import DeadLetterQueue, SendError
+from shared.rules.dependencies import WAITS
 from shared.rules.lease import LEASE_MARGIN_S, LEASE_MAX_S, RENEW_EVERY_S
 from shared.rules.lifecycle import is_over
 from shared.rules.plan import is_slot
 from shared.rules.retry import backoff_s, is_last, is_worth_another, kinds_of
+from shared.rules.waits import look_again_s
 from shared.store.jobs import Jobs
 from shared.store.run_records import RunRecord
 from shared.store.runs import CancelRequestedError, Runs, closed, is_same_attempt
@@ -72,6 +75,7 @@ class Workshop:
     dead_letters: DeadLetterQueue
     targets: TargetCaller
     gates: Gates
+    waker: Waker
     clock: Clock
     fraction: Callable[[], float]  # 0 to 1, a new one at each call: the jitter of a backoff
     worker_id: Callable[[], str]  # a new one at each call: names the environment and the attempt
@@ -94,9 +98,16 @@ class AttemptFlow:
     _is_lost: bool = False  # the lease, while the target ran
     _shown: str | None = None  # the progress that is written
     _retry_at: datetime | None = None
+    _is_awaited: bool = False  # other jobs wait for the run's end
 
     def make(self) -> Ended:
         """Make it. Never raises for what goes wrong in the target or for a lost lease; AWS errors come through."""
+        ended = self._make()
+        if ended.done and self._is_awaited:
+            self._wake()
+        return ended
+
+    def _make(self) -> Ended:
         if self.message.skip is not None:
             return self._skip(self.message.skip)
         record = RunRecord(self.message, self._start, self._succeed, self._undo)
@@ -107,7 +118,9 @@ class AttemptFlow:
         except MustSkipError as skip:
             return Ended(done=True, outcome=skip.reason)
         except MustWaitError as wait:
-            return Ended(done=False, back_s=wait.back_s, outcome="waiting")
+            # One that was woken too soon is not needed: the run's own message comes back.
+            is_spare = self.message.woken and wait.reason == WAITS
+            return Ended(done=is_spare, back_s=None if is_spare else wait.back_s, outcome="waiting")
         except AttemptFailedError as failed:
             return self._ended(failed)
         except LeaseLostError:
@@ -182,6 +195,7 @@ class AttemptFlow:
         now = self.workshop.clock.now()
         if job is None:
             raise VoidStartError(None, CANCELLED)
+        self._is_awaited = job.has_children
         reason = _void_reason(job, run, self.message)
         if reason is not None:
             raise VoidStartError(job, reason)
@@ -233,7 +247,8 @@ class AttemptFlow:
                 self.signals.cancelled.set()
 
     def _succeed(self, result: Result) -> None:
-        self.workshop.runs.succeed(self._running(), result.result, result.note, self.workshop.clock.now())
+        now = self.workshop.clock.now()
+        self._is_awaited |= self.workshop.runs.succeed(self._running(), result.result, result.note, now)
 
     def _undo(self, why: Exception) -> None:
         if isinstance(why, VoidStartError):
@@ -258,6 +273,13 @@ class AttemptFlow:
                 runs.skip_started(run, why.reason, now)
         except CancelRequestedError:
             runs.cancel(run, before, CANCELLED, now)
+
+    def _wake(self) -> None:
+        # Who is not woken looks by itself before long: it never holds up the message.
+        try:
+            self.workshop.waker.wake(self.message.job_id, self.workshop.clock.now())
+        except (ClientError, BotoCoreError, SendError) as error:
+            self.workshop.problem(error)
 
     def _leave(self, job: Job, run: Run) -> None:
         # What cannot be given back is found by whoever needs it: it never holds up the run's own end.
@@ -304,7 +326,7 @@ class AttemptFlow:
         attempts = closed(run, result.outcome, result.error, now, *kinds[:1]) if result else run.attempts[:-1]
         retry = job.spec.retry
         if result is not None and result.outcome is Outcome.CANCELLED:
-            runs.cancel(run, attempts, CANCELLED, now, result.result)
+            self._is_awaited |= runs.cancel(run, attempts, CANCELLED, now, result.result)
             return
         try:
             if result is None or is_last(retry, run.attempts_of_round) or not is_worth_another(retry, kinds):
@@ -315,7 +337,7 @@ class AttemptFlow:
                 runs.fail(run, attempts, self._retry_at, now)
         except CancelRequestedError:
             self._retry_at = None
-            runs.cancel(run, attempts, CANCELLED, now)
+            self._is_awaited |= runs.cancel(run, attempts, CANCELLED, now)
 
     def _exhaust(self, job: Job, run: Run, attempts: tuple[Attempt, ...], now: datetime) -> None:
         """Dead-letter queue first, then the mark: a crash in between can put it there twice, never not at all."""
@@ -325,7 +347,7 @@ class AttemptFlow:
         if there.cancel_requested:
             raise CancelRequestedError
         self.workshop.dead_letters.send(dead_letter_text(job, run, attempts))
-        self.workshop.runs.exhaust(run, attempts, now)
+        self._is_awaited |= self.workshop.runs.exhaust(run, attempts, now)
 
     def _ended(self, failed: AttemptFailedError) -> Ended:
         outcome = failed.result.outcome if failed.result else Outcome.LOST
@@ -339,7 +361,7 @@ class AttemptFlow:
         if there.revision > self.message.revision:
             return Ended(done=True, outcome=RESCHEDULED)
         until = there.lease_expires_at or there.retry_at
-        if until is None:
+        if until is None or (self.message.woken and there.status is not RunStatus.RUNNING):
             return Ended(done=True, outcome="duplicate")
         now = self.workshop.clock.now()
         # A moment more than the lease: at its very end it still holds.
@@ -347,6 +369,8 @@ class AttemptFlow:
         is_older = there.revision < self.message.revision and there.attempts
         if is_older and now < there.attempts[-1].started_at + WITHDRAWN_WITHIN:
             wait_s = min(wait_s, WITHDRAWN_WITHIN.total_seconds())
+        if self.message.woken:  # most often another look is just going on, which did not see what this one would
+            wait_s = look_again_s(self.receives, wait_s, self.message.job_id)
         return Ended(done=False, back_s=max(1.0, wait_s), outcome="put_back")
 
     def _running(self) -> Run:

@@ -1,15 +1,20 @@
 """What a user says about a job after submit: cancel, pause, resume, change. It never calls a target."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from shared.flows.changing import Changer
+from shared.flows.families import Waker
 from shared.flows.inspect import InspectFlow, JobView, is_finished
 from shared.model.errors import ConflictError, PreconditionError
 from shared.model.instants import to_text
 from shared.model.job import Job, JobSpec, JobStatus
 from shared.model.run import Run, RunStatus
+from shared.queue import SendError
 from shared.rules import changes
 from shared.rules.lifecycle import is_over
 from shared.store.codec import PAYLOAD_INLINE_BYTES
@@ -28,6 +33,7 @@ class ControlFlow:
     runs: Runs
     requests: RunRequests
     inspect: InspectFlow
+    waker: Waker
     token: Callable[[], str]  # a new name at each call, for payloads
 
     def cancel(self, job_id: str, now: datetime) -> JobView:
@@ -45,7 +51,11 @@ class ControlFlow:
         job = self.changer.run(job_id, decide, now)
         # Only after the job is written are its runs read: an executor writes its run first and then reads the job,
         # so one of the two always sees the other.
-        return replace(self._view(job, now), running=tuple(self._mark_open_runs(job, now)))
+        running = tuple(self._mark_open_runs(job, now))
+        if job.has_children:
+            with suppress(SendError, ClientError, BotoCoreError):  # who is not woken looks by itself before long
+                self.waker.wake(job_id, now)
+        return replace(self._view(job, now), running=running)
 
     def pause(self, job_id: str, now: datetime) -> JobView:
         """No run of the schedule starts until it is resumed; those that are going on go on to their end.

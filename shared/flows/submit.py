@@ -7,7 +7,9 @@ from datetime import datetime
 
 from shared.flows.changing import Changer
 from shared.flows.claims import claimed_at_once, over_at
+from shared.flows.dependencies import Parents
 from shared.flows.enqueue import Enqueuer
+from shared.flows.families import Families
 from shared.flows.inspect import JobView, is_finished, latest_runs, view
 from shared.model.errors import ConflictError, InputError, InvalidScheduleError, JobNotFoundError
 from shared.model.instants import to_text
@@ -29,26 +31,31 @@ class SubmitFlow:
     runs: Runs
     enqueuer: Enqueuer
     changer: Changer
+    parents: Parents
+    families: Families
     token: Callable[[], str]  # a new name at each call, for payloads
 
     def submit(self, spec: JobSpec, now: datetime) -> JobView:
         """Store `spec` under its job_id (which it must have by now), and enqueue what is due within the horizon.
 
-        Raises InvalidScheduleError; ConflictError when a job of this id is there and not over.
+        Raises InvalidScheduleError; InputError for parents that it cannot have; ConflictError when a job of this id is
+        there and not over.
         """
         if spec.job_id is None:
             raise InputError("job_id", "a job needs one before it is stored")
-        due_at = first_slot(spec.schedule, spec.job_id, now)
-        if due_at is None:
-            raise InvalidScheduleError("cron" if spec.schedule.cron else "every", "this schedule never fires")
-        job = new_job(spec, spec.job_id, due_at, now, self.token())
+        job = new_job(spec, spec.job_id, now, self.token())
+        if spec.depends_on:
+            self.families.link([(job, self.parents.check(spec.job_id, spec, now))], now)
         try:
             return self._store(job, None, now)
         except JobExistsError as exists:
-            return self._again(job, exists.job, now)
+            return self.again(job, exists.job, now)
 
-    def _again(self, job: Job, there: Job, now: datetime) -> JobView:
-        """A job of this id is there: the new one takes its place if it is over, and its revision voids old messages."""
+    def again(self, job: Job, there: Job, now: datetime) -> JobView:
+        """A job of this id is there: the new one takes its place if it is over, and its revision voids old messages.
+
+        Raises ConflictError.
+        """
         over = there.status is JobStatus.CANCELLED or is_finished(there, latest_runs(self.runs, there))
         if not over:
             raise ConflictError(
@@ -59,6 +66,7 @@ class SubmitFlow:
                 f"job {job.job_id!r} has run for {to_text(job.due_at)} already; choose another time or id"
             )
         later = replace(job, revision=there.revision + 1, version=there.version + 1)
+        later = replace(later, has_children=later.has_children or there.has_children)
         try:
             stored = self._store(later, there, now)
         except (JobExistsError, JobChangedError):
@@ -66,6 +74,11 @@ class SubmitFlow:
         if self._began_before(later):
             self._take_back(later, now)
             raise ConflictError(f"a run of job {job.job_id!r} as it was before is just ending; try again")
+        if later.spec.depends_on and self.parents.waits_for_itself(later):
+            #   submit a: b is over ────────── write a (on b) ── look again      both were over, and each is submitted
+            #   submit b:         a is over ── write b (on a) ── look again      anew: at least one sees the other
+            self._take_back(later, now)
+            raise ConflictError(f"job {job.job_id!r} has just come to wait for itself: a parent was submitted anew")
         return stored
 
     def _began_before(self, job: Job) -> bool:
@@ -104,8 +117,14 @@ class SubmitFlow:
             self.jobs.replace_finished(job, instead_of, ttl)
 
 
-def new_job(spec: JobSpec, job_id: str, due_at: datetime, now: datetime, payload_id: str) -> Job:
-    """The job that `spec` becomes when it is submitted now; `payload_id` names its payload if that is a long one."""
+def new_job(spec: JobSpec, job_id: str, now: datetime, payload_id: str) -> Job:
+    """The job that `spec` becomes when it is submitted now; `payload_id` names its payload if that is a long one.
+
+    Raises InvalidScheduleError.
+    """
+    due_at = first_slot(spec.schedule, job_id, now)
+    if due_at is None:
+        raise InvalidScheduleError("cron" if spec.schedule.cron else "every", "this schedule never fires")
     return Job(
         job_id=job_id,
         spec=spec,

@@ -9,6 +9,7 @@ DuetimeError
 ├── PreconditionError            the job is not at the version that If-Match names                       412
 ├── IdempotencyMismatchError     the key was used with another body                                      422
 ├── IdempotencyInProgressError   the first call with this key has not answered yet                       409
+├── UnavailableError             AWS cannot take it just now; the same again may work                    503
 ├── LeaseLostError               this attempt's lease was taken over: it writes nothing more             (inside)
 └── SettingsError                a missing or bad environment variable                                   (cold start)
 """
@@ -53,6 +54,10 @@ class IdempotencyMismatchError(DuetimeError):
 
 class IdempotencyInProgressError(DuetimeError):
     """The first call with this Idempotency-Key is still going on."""
+
+
+class UnavailableError(DuetimeError):
+    """AWS does not take it just now. It may have taken effect or not; the same again may work."""
 
 
 class LeaseLostError(DuetimeError):

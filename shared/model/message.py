@@ -21,5 +21,6 @@ class Message:
     skip: str | None = None  # the reason, for an occurrence that is to be recorded but not run
     missed: int | None = None
     missed_until: datetime | None = None
+    woken: bool = False  # sent again because a parent is over: if the run has to wait, its own message comes back
     priority: Priority = "normal"
     group: str | None = None

@@ -133,9 +133,19 @@ class Jobs:
 
     def get_many(self, job_ids: Sequence[str]) -> dict[str, Job]:
         """Jobs by id, without payloads that stand apart. Those that cannot be read are left out (see flows.audit)."""
+        return self.read_many(job_ids)[0]
+
+    def read_many(self, job_ids: Sequence[str]) -> tuple[dict[str, Job], set[str]]:
+        """As `get_many`, and the ids of those that are there and cannot be read."""
         items = self.table.get_many([keys.job_key(job_id) for job_id in dict.fromkeys(job_ids)])
-        found, _ = read_all(items, job_of)
-        return {job.job_id: job for job in found}
+        found, unreadable = read_all(items, job_of)
+        return {job.job_id: job for job in found}, {keys.job_id_of(item[keys.PK]["S"]) for item in unreadable}
+
+    def flag_children(self, job_id: str) -> None:
+        """Have the job say that others depend on it. One that is gone by now stays so."""
+        with suppress(ConditionFailedError):
+            update, there = "SET #has_children = :true", "attribute_exists(#pk)"
+            self.table.update(keys.job_key(job_id), update, there, {":true": {"BOOL": True}})
 
     def sweep_payloads(self, items: Sequence[Item], before: datetime) -> int:
         """Remove those payload items that are older than `before` and that no job names; how many there were."""
@@ -231,11 +241,11 @@ class Jobs:
             there = self.get(job.job_id)
             if there is None:
                 raise JobChangedError(job.job_id) from None
-            if not _is_same(job, there):
+            if not is_same(job, there):
                 raise JobExistsError(there) from None
 
 
-def _is_same(job: Job, there: Job) -> bool:
+def is_same(job: Job, there: Job) -> bool:
     """Whether `there` is `job` as it was written: then a first try took effect and only its answer was lost.
 
     It may have been cancelled since: that must hold, and not be taken for a job that is over and can be replaced.
@@ -249,7 +259,7 @@ def _is_change(there: Job, job: Job) -> bool:
     A claim may have followed, but no other change.
     """
     same = replace(job, due_at=there.due_at, runs_claimed=there.runs_claimed, claimed_until=there.claimed_until)
-    same = replace(same, fence=there.fence)
+    same = replace(same, fence=there.fence, has_children=there.has_children)
     if job.payload_id is not None:
         same = replace(same, spec=replace(job.spec, payload=there.spec.payload))  # which stands apart
     return there == same

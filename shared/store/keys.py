@@ -23,6 +23,7 @@ DEAD_PARTS = 16  # the dead-lettered runs of all jobs, spread: one partition of 
 
 JOB = "job"
 PAYLOAD_PREFIX = "payload#"
+CHILD_PREFIX = "child#"
 LEASE = "lease"
 RUN_PREFIX = "run#"
 RUNS_END = "run$"  # sorts after every run
@@ -50,6 +51,16 @@ def job_key(job_id: str) -> Key:
 
 def payload_key(job_id: str, payload_id: str) -> Key:
     return _key(job_pk(job_id), PAYLOAD_PREFIX + payload_id)
+
+
+def child_key(parent_id: str, child_id: str) -> Key:
+    """The link from a job to one that depends on it."""
+    return _key(job_pk(parent_id), CHILD_PREFIX + child_id)
+
+
+def child_of(sk: str) -> str:
+    """The job that a link's sort key names."""
+    return sk.removeprefix(CHILD_PREFIX)
 
 
 def run_key(job_id: str, scheduled_for: datetime) -> Key:

@@ -29,6 +29,8 @@ _NOT_NEWER = "#revision <= :revision"
 _MINE = "#status = :running AND #attempt = :attempt AND #attempts[{last}].#worker = :worker"
 _NOT_CANCELLED = "(attribute_not_exists(#cancel_requested) OR #cancel_requested <= #revision)"
 
+_NOT_AWAITED = "attribute_not_exists(#has_children)"
+
 # Two executors get the same message, or a message twice:
 #
 #   A: start ──────────── running, lease to 12:01:05 ──────── finish (_MINE)
@@ -57,6 +59,10 @@ class StartRefusedError(Exception):
 
 class CancelRequestedError(Exception):
     """A failed attempt may not be tried again: a cancel was asked for while it ran."""
+
+
+class _AwaitedError(Exception):
+    """Somebody has written since the start that other jobs wait for the run's end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +134,11 @@ class Runs:
             raise _lost(run)
         return there
 
-    def succeed(self, run: Run, result: str | None, reason: str | None, now: datetime) -> None:
-        """The attempt ended well. Raises LeaseLostError."""
+    def succeed(self, run: Run, result: str | None, reason: str | None, now: datetime) -> bool:
+        """The attempt ended well. Whether others wait for that (see `_end`). Raises LeaseLostError."""
         values = {":result": text(result)} if result is not None else {}
         values |= {":reason": text(reason)} if reason is not None else {}
-        self._finish(run, Event.SUCCEED, closed(run, Outcome.SUCCEEDED, None, now), now, values=values)
+        return self._end(run, Event.SUCCEED, closed(run, Outcome.SUCCEEDED, None, now), now, values=values)
 
     def fail(self, run: Run, attempts: tuple[Attempt, ...], retry_at: datetime, now: datetime) -> None:
         """The attempt failed and another comes at `retry_at`. Raises LeaseLostError, CancelRequestedError."""
@@ -163,11 +169,14 @@ class Runs:
         values = {":retry_at": text(sort_text(now)), ":revision": number(revision)}
         self._finish(run, Event.FAIL, attempts, now, values=values)
 
-    def exhaust(self, run: Run, attempts: tuple[Attempt, ...], now: datetime) -> None:
-        """The last attempt failed and the dead-letter queue has it. Raises LeaseLostError, CancelRequestedError."""
+    def exhaust(self, run: Run, attempts: tuple[Attempt, ...], now: datetime) -> bool:
+        """The last attempt failed and the dead-letter queue has it. Whether others wait for that (see `_end`).
+
+        Raises LeaseLostError, CancelRequestedError.
+        """
         part, at = keys.dead_part_of(run.job_id), keys.dead_list_at(run.job_id, run.scheduled_for)
         listed = {":list_key": text(keys.dead_list_key(part)), ":list_at": text(at)}
-        self._finish(run, Event.EXHAUST, attempts, now, values=listed, also=_NOT_CANCELLED)
+        return self._end(run, Event.EXHAUST, attempts, now, values=listed, also=_NOT_CANCELLED)
 
     def park(
         self, run: Run, attempts: tuple[Attempt, ...], reason: str | None, retry_at: datetime, now: datetime
@@ -182,10 +191,10 @@ class Runs:
 
     def cancel(
         self, run: Run, attempts: tuple[Attempt, ...], reason: str, now: datetime, result: str | None = None
-    ) -> None:
+    ) -> bool:
         """No further attempt: the run ends as cancelled, for the mark's reason if it has one. Raises LeaseLostError."""
         values = {":reason": text(reason)} | ({":result": text(result)} if result is not None else {})
-        self._finish(run, Event.CANCEL, attempts, now, values=values)
+        return self._end(run, Event.CANCEL, attempts, now, values=values)
 
     def skip_started(self, run: Run, reason: str, now: datetime) -> None:
         """The start was void and never comes again: the run is recorded as skipped, without an attempt."""
@@ -294,6 +303,30 @@ class Runs:
         bounds = {":pk": text(keys.job_pk(job_id)), ":first": text(keys.RUN_PREFIX), ":last": text(last)}
         return self.table.query(condition, {**bounds, **(values or {})}, newest_first=True, limit=limit, only=only)
 
+    def _end(
+        self,
+        run: Run,
+        event: Event,
+        attempts: tuple[Attempt, ...],
+        now: datetime,
+        *,
+        values: Item,
+        also: str | None = None,
+    ) -> bool:
+        """As `_finish`; and whether somebody has written since the start that other jobs wait for this end.
+
+        That is seen without a read, or a byte more of an answer, by those runs that nobody waits for.
+        """
+        #   submit:             link ── flag the parent ── mark its run
+        #   execute:   start ── read the parent, no flag ──────────────── end: _NOT_AWAITED fails → end, and wake
+        alone = f"{_NOT_AWAITED} AND {also}" if also else _NOT_AWAITED
+        try:
+            self._finish(run, event, attempts, now, values=values, also=alone)
+        except _AwaitedError:
+            self._finish(run, event, attempts, now, values=values, also=also)
+            return True
+        return False
+
     def _finish(
         self,
         run: Run,
@@ -334,6 +367,8 @@ class Runs:
         try:
             return self.table.update(self._key(run), update, condition, {**values, **whose}, returned=returned)
         except ConditionFailedError as failed:
+            if _NOT_AWAITED in condition and "has_children" in (failed.item or {}):
+                raise _AwaitedError from None
             raise self._not_mine(run, failed.item) from None
 
     def _not_mine(self, run: Run, found: Item | None) -> Exception:

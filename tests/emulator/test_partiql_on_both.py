@@ -1,4 +1,4 @@
-"""The same PartiQL UPDATEs on moto, by the translating hook, and on the emulator: same answers, same items left."""
+"""The same PartiQL statements on moto, by the translating hook, and on the emulator: same answers, same items left."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -145,3 +145,30 @@ def test_the_old_item_on_a_failed_condition(both: tuple[Aws, Aws]) -> None:
 def test_an_unknown_table(both: tuple[Aws, Aws]) -> None:
     codes = compare(both, (f'UPDATE "nowhere" SET "a"=\'x\' WHERE {KEY}', []))["codes"]
     assert codes == ["ResourceNotFound"]
+
+
+INSERT = "INSERT INTO $T VALUE {'pk': ?, 'sk': 'job', 'status': ?, 'fence': ?, 'attempts': ?}"
+
+
+def values(pk: str) -> list[dict[str, Any]]:
+    return [{"S": pk}, {"S": "it's"}, {"N": "0"}, {"L": []}]
+
+
+def test_inserts_are_judged_each_alone(both: tuple[Aws, Aws]) -> None:
+    found = compare(both, (INSERT, values("job#b")), (INSERT, values("job#a")), (INSERT, values("job#c")))
+    assert found["codes"] == [None, "DuplicateItem", None]
+    assert [item["pk"]["S"] for item in found["items"]] == ["job#a", "job#b", "job#c"]
+    assert found["items"][0] == BEFORE
+    assert found["items"][1] == {
+        "pk": {"S": "job#b"},
+        "sk": {"S": "job"},
+        "status": {"S": "it's"},
+        "fence": {"N": "0"},
+        "attempts": {"L": []},
+    }
+
+
+def test_an_insert_without_a_key_or_a_table(both: tuple[Aws, Aws]) -> None:
+    found = compare(both, ("INSERT INTO $T VALUE {'sk': 'job'}", []), ("INSERT INTO \"nowhere\" VALUE {'pk': 'a'}", []))
+    assert found["codes"] == ["ValidationError", "ResourceNotFound"]
+    assert found["items"] == [BEFORE]

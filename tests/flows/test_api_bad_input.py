@@ -97,7 +97,8 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "timeout_s": (*NOT_WHOLE, 0, -1, 106, 10**30, 10**4000),
     "overlap": (*NOT_TEXT, "skip", "queue", "replace"),
     "priority": (*NOT_TEXT, "HIGH", "urgent", ""),
-    "depends_on": (None, [], ["a"], "a"),
+    "depends_on": (*NOT_LIST, ["a"] * 21),
+    "on_parent_failure": (*NOT_TEXT, "fail", ""),
     "nonsense": (None, 1),
     "runs": ([],),
     "status": ("scheduled",),
@@ -132,6 +133,14 @@ def single_faults() -> Iterator[tuple[str, dict[str, Any]]]:
     for name, value in product(("retry_on", "give_up_on"), BAD_KINDS):
         yield f"retry.{name}[1]", {**JOB, "retry": {name: ["lost", value]}}
     yield "retry.give_up_on", {**JOB, "retry": {"retry_on": ["lost", "a.B"], "give_up_on": ["KeyError", "a.B"]}}
+    for value in (None, 5, [], "", "x" * 129, "-a", "a b", CONTROL):
+        yield "depends_on[1]", {"target": ECHO, "depends_on": ["a", value]}
+    yield "depends_on[1]", {"target": ECHO, "depends_on": ["a", "a"]}
+    yield "depends_on[0]", {"target": ECHO, "job_id": "a", "depends_on": ["a"]}
+    yield "depends_on[0]", {"target": ECHO, "depends_on": ["nobody"]}
+    yield "every", {**JOB, "depends_on": ["a"]}
+    yield "cron", {"target": ECHO, "cron": "* * * * *", "depends_on": ["a"]}
+    yield "run_at", {"target": ECHO, "depends_on": []}
     yield "target", {"every": "1h"}
     yield "target.handler", {"every": "1h", "target": {"kind": "python"}}
     yield "target.kind", {"every": "1h", "target": {"handler": "demo.echo"}}

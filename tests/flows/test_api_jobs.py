@@ -37,6 +37,8 @@ KEYS_OF_A_JOB = [
     "priority",
     "retry",
     "timeout_s",
+    "depends_on",
+    "on_parent_failure",
     "runs",
 ]
 

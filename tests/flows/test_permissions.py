@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from infra.permissions import PERMISSIONS, FunctionName
+from shared.flows.batch import Wish
 from shared.model.errors import ConflictError
 from shared.rules.listing import ListQuery, plan_list
 from shared.store import keys
@@ -77,6 +78,8 @@ def submit_uses(world: World, used: Used) -> None:
     with used.by("submit"):
         world.submit(job_id="near", run_at="2026-11-30T11:58:00Z")
         world.submit(job_id="far", run_at="2026-11-30T12:30:00Z", payload='"' + "x" * 600 + '"')
+        world.submit(job_id="child", depends_on=("near",))
+        world.api.batch.submit([Wish("one", replace(world.show("far").job.spec, job_id="one"))], world.clock.now())
         world.show("far")
         world.runs("near")
         world.api.inspect.health(world.clock.now())

@@ -12,7 +12,7 @@ from tests.support.aws_rules_items import (
     same_item,
     value_problems,
 )
-from tests.support.partiql import PartiqlError, read_update
+from tests.support.partiql import PartiqlError, read_insert, read_update
 
 _API = "https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/"
 _GUIDE = "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/"
@@ -20,6 +20,7 @@ BATCH = _API + "API_BatchExecuteStatement.html"  # 1 to 25 statements
 STATEMENT = _API + "API_BatchStatementRequest.html"  # 1 to 8,192 characters; parameters, if any, at least one
 MIXING = _GUIDE + "ql-reference.multiplestatements.batching.html"  # reads and writes don't mix
 QUOTES = _GUIDE + "ql-reference.html"  # names in double quotes: many are reserved words
+INSERT = _GUIDE + "ql-reference.insert.html"  # one item, as a tuple of names in single quotes
 UPDATE = _GUIDE + "ql-reference.update.html"  # the WHERE names one item by its whole key
 
 MAX_STATEMENTS = 25
@@ -51,7 +52,7 @@ def batch_problems(params: dict[str, Any]) -> Iterator[str]:
 
 
 def statement_problems(statement: dict[str, Any], key: dict[str, Any]) -> Iterator[str]:
-    """One statement. `key` is filled with the key of the item that an UPDATE names."""
+    """One statement. `key` is filled with the key of the item that an UPDATE or INSERT names."""
     text, given = statement["Statement"], statement.get("Parameters")
     parameters: list[Any] = given or []
     if not 1 <= len(text) <= MAX_CHARACTERS:
@@ -68,8 +69,18 @@ def statement_problems(statement: dict[str, Any], key: dict[str, Any]) -> Iterat
         yield from value_problems(parameter, f"parameter {number}")
     if tokens[:1] and tokens[0].upper() == "UPDATE":
         yield from _update_problems(text, parameters, key)
-    elif tokens[:1] and tokens[0].upper() == "INSERT" and len(parameters) == 1 and "M" in parameters[0]:
-        yield from item_problems(parameters[0]["M"])
+    elif tokens[:1] and tokens[0].upper() == "INSERT":
+        yield from _insert_problems(text, parameters, key)
+
+
+def _insert_problems(text: str, parameters: list[Any], key: dict[str, Any]) -> Iterator[str]:
+    try:
+        insert = read_insert(text, parameters)
+    except PartiqlError as error:
+        yield f"{error} ({INSERT})"
+        return
+    key |= {name: insert.item[name] for name in KEY_BYTES if name in insert.item}
+    yield from item_problems(insert.item)
 
 
 def _update_problems(text: str, parameters: list[Any], key: dict[str, Any]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 from shared.store import keys
 from tests.support import calls, memory_expressions, partiql
 from tests.support.memory_expressions import Item, added, compared, put_at, value_at
-from tests.support.partiql import Condition, Path, Sum, Update
+from tests.support.partiql import Condition, Insert, Path, Sum, Update
 
 Key = tuple[str, str]
 _INDEXES = {  # name → its partition key, its sort key, what it shows beside all keys
@@ -145,6 +145,13 @@ class MemoryDynamoDB:
         self.table.set(key, dict(params["Item"]))
         return {}
 
+    def _batch_write_item(self, params: Item) -> Item:
+        (requests,) = params["RequestItems"].values()
+        for request in requests:
+            item = request["PutRequest"]["Item"]
+            self.table.set(_key(item), dict(item))
+        return {"UnprocessedItems": {}}
+
     def _delete_item(self, params: Item) -> Item:
         key = _key(params["Key"])
         self._judge("DeleteItem", key, params)
@@ -192,7 +199,17 @@ class MemoryDynamoDB:
     def _batch_execute_statement(self, params: Item) -> Item:
         return {"Responses": [self._statement(one) for one in params["Statements"]]}
 
+    def _insert(self, statement: Item) -> Item:
+        insert, parameters = _read_insert(statement["Statement"]), statement["Parameters"]
+        item = {name: _bound(value, parameters) for name, value in insert.item.items()}
+        if self.table.get(_key(item)) is not None:
+            return {"Error": {"Code": "DuplicateItem", "Message": "Duplicate primary key exists in table"}}
+        self.table.set(_key(item), item)
+        return {"TableName": insert.table}
+
     def _statement(self, statement: Item) -> Item:
+        if partiql.is_insert(statement["Statement"]):
+            return self._insert(statement)
         update, parameters = _read(statement["Statement"]), statement["Parameters"]
         bound = {c.path.name: _bound(c.right, parameters) for c in update.where if c.operator == "="}
         key = (bound[keys.PK]["S"], bound[keys.SK]["S"])
@@ -275,6 +292,11 @@ def _page(
 def _read(statement: str) -> Update:
     """A statement with its parameters' places (`{"?": n}`) in place of their values."""
     return partiql.read_update(statement, [{"?": place} for place in range(statement.count("?"))])
+
+
+@functools.cache
+def _read_insert(statement: str) -> Insert:
+    return partiql.read_insert(statement, [{"?": place} for place in range(statement.count("?"))])
 
 
 def _bound(operand: Any, parameters: list[Item]) -> Item:

@@ -1,6 +1,7 @@
-"""Lets moto judge BatchExecuteStatement UPDATEs: each becomes one conditional UpdateItem. It changes no other call.
+"""Lets moto judge BatchExecuteStatement: each UPDATE becomes one conditional UpdateItem, each INSERT one PutItem.
 
-moto 5.2.5 fails at a second SET and passes over a WHERE that is not true. DynamoDB judges each statement alone and
+It changes no other call. moto 5.2.5 fails at a second SET, passes over a WHERE that is not true, and stops the whole
+batch at an INSERT of what is there. DynamoDB judges each statement alone and
 answers in the place of that statement:
 https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
 """
@@ -12,7 +13,19 @@ from botocore.exceptions import ClientError
 
 from tests.support import calls
 from tests.support.calls import Call, Observer
-from tests.support.partiql import Condition, PartiqlError, Path, Sum, Update, Value, is_update, read_update
+from tests.support.partiql import (
+    Condition,
+    Insert,
+    PartiqlError,
+    Path,
+    Sum,
+    Update,
+    Value,
+    is_insert,
+    is_update,
+    read_insert,
+    read_update,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -39,11 +52,11 @@ class UpdatesByUpdateItem(Observer):
         if call.name != "dynamodb:BatchExecuteStatement":
             return None
         statements = call.params["Statements"]
-        updates = [is_update(statement["Statement"]) for statement in statements]
+        updates = [is_update(one["Statement"]) or is_insert(one["Statement"]) for one in statements]
         if not any(updates):
             return None
         if not all(updates):
-            raise UntranslatableError("BatchExecuteStatement: UPDATEs mixed with other statements")
+            raise UntranslatableError("BatchExecuteStatement: UPDATEs and INSERTs mixed with other statements")
         capacity: dict[str, float] = {}
         with calls.unseen():
             responses = [self._run(statement, capacity) for statement in statements]
@@ -53,6 +66,8 @@ class UpdatesByUpdateItem(Observer):
         return answer
 
     def _run(self, statement: dict[str, Any], capacity: dict[str, float]) -> dict[str, Any]:
+        if is_insert(statement["Statement"]):
+            return self._insert(statement, capacity)
         try:
             update = read_update(statement["Statement"], statement.get("Parameters", []))
             key_names = self._key_names(update.table)
@@ -81,6 +96,31 @@ class UpdatesByUpdateItem(Observer):
             return {"Error": dict(_FAILED), "TableName": update.table}
         _add(capacity, update.table, max(1.0, answer["ConsumedCapacity"]["CapacityUnits"]))  # moto says 0.5
         return {"TableName": update.table}
+
+    def _insert(self, statement: dict[str, Any], capacity: dict[str, float]) -> dict[str, Any]:
+        try:
+            insert = read_insert(statement["Statement"], statement.get("Parameters", []))
+            self._put(insert)
+        except PartiqlError as error:
+            return {"Error": {"Code": "ValidationError", "Message": f"{statement['Statement']!r} {error}"}}
+        except self._dynamodb.exceptions.ResourceNotFoundException:
+            return {"Error": {"Code": "ResourceNotFound", "Message": "Requested resource not found"}}
+        except self._dynamodb.exceptions.ConditionalCheckFailedException:
+            _add(capacity, insert.table, 1.0)
+            failure = {"Code": "DuplicateItem", "Message": "Duplicate primary key exists in table"}
+            return {"Error": failure, "TableName": insert.table}
+        except ClientError as error:
+            return {"Error": {"Code": "ValidationError", "Message": error.response["Error"]["Message"]}}
+        _add(capacity, insert.table, 1.0)
+        return {"TableName": insert.table}
+
+    def _put(self, insert: Insert) -> None:
+        key_names = self._key_names(insert.table)
+        if missing := [name for name in key_names if name not in insert.item]:
+            raise PartiqlError(f"has no key attributes {missing}")
+        item: Any = insert.item
+        free = f"attribute_not_exists({key_names[0]})"
+        self._dynamodb.put_item(TableName=insert.table, Item=item, ConditionExpression=free)
 
     def _key_names(self, table: str) -> list[str]:
         schema = self._dynamodb.describe_table(TableName=table)["Table"]["KeySchema"]

@@ -1,9 +1,11 @@
-"""Reads the PartiQL UPDATE statements that Duetime sends. It never runs one; it knows no other kind of statement.
+"""Reads the PartiQL UPDATE and INSERT statements that Duetime sends. It never runs one, and knows no other kind.
 
 Grammar read: UPDATE "table" (SET path = value[, …] | REMOVE path[, …])+ WHERE condition [AND condition …]
 with value = operand [+|- operand], condition = path op operand | path IS [NOT] MISSING | attribute_[not_]exists(path),
 operand = ? | 'text' | number | TRUE | FALSE | path. Names stand in double quotes.
+And: INSERT INTO "table" VALUE {'name': operand[, …]}, where no operand is a path.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.update.html
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.insert.html
 """
 
 import re
@@ -13,7 +15,7 @@ from typing import Any
 Value = dict[str, Any]
 _TOKEN = re.compile(
     r"""\s*(?: (?P<name>"(?:[^"]|"")+") | (?P<text>'(?:[^']|'')*') | (?P<number>\d+(?:\.\d+)?)
-    | (?P<operator><=|>=|<>|!=|[=<>+\-(),.?\[\]]) | (?P<word>[A-Za-z_]\w*) )""",
+    | (?P<operator><=|>=|<>|!=|[=<>+\-(),.?:{}\[\]]) | (?P<word>[A-Za-z_]\w*) )""",
     re.VERBOSE,
 )
 _COMPARATORS = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -56,6 +58,12 @@ class Update:
     sets: list[tuple[Path, Path | Value | Sum]]
     removes: list[Path]
     where: list[Condition]
+
+
+@dataclass(frozen=True)
+class Insert:
+    table: str
+    item: dict[str, Value]
 
 
 @dataclass
@@ -166,15 +174,49 @@ class _Reader:
         update.where.append(self.condition())
         while self.word("AND"):
             update.where.append(self.condition())
+        self.end()
+        return update
+
+    def insert(self) -> Insert:
+        self.need("INSERT")
+        self.need("INTO")
+        insert = Insert(self.name(), {})
+        self.need("VALUE")
+        self.need("{")
+        while True:
+            kind, text = self.peek()
+            if kind != "text":
+                raise PartiqlError(f"expected a name in single quotes, found {text!r}")
+            self.tokens.pop()
+            self.need(":")
+            value = self.operand()
+            if isinstance(value, Path):
+                raise PartiqlError(f"{value.name!r} is no value")
+            insert.item[text[1:-1].replace("''", "'")] = value
+            if not self.word(","):
+                break
+        self.need("}")
+        self.end()
+        return insert
+
+    def end(self) -> None:
         if self.tokens:
             raise PartiqlError(f"goes on with {self.peek()[1]!r}")
         if self.used != len(self.parameters):
             raise PartiqlError(f"has {self.used} question marks and {len(self.parameters)} parameters")
-        return update
 
 
 def is_update(statement: str) -> bool:
     return statement.lstrip()[:6].upper() == "UPDATE"
+
+
+def is_insert(statement: str) -> bool:
+    return statement.lstrip()[:6].upper() == "INSERT"
+
+
+def read_insert(statement: str, parameters: list[Value]) -> Insert:
+    """Raises PartiqlError for what is not such an INSERT, or has the wrong number of parameters."""
+    return _Reader(statement, parameters).insert()
 
 
 def read_update(statement: str, parameters: list[Value]) -> Update:

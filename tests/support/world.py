@@ -148,6 +148,8 @@ class World:
         given = {name: spec.pop(name) for name in names if name in spec}
         job_id = job_id or self.api.new_job_id()
         now = self.clock.now()
+        if "depends_on" in spec and not given:
+            given["run_at"] = now.isoformat()
         return self.api.submit.submit(
             JobSpec(
                 job_id=job_id,

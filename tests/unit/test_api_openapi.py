@@ -66,7 +66,12 @@ def test_the_limits_are_in_it() -> None:
     assert (retry["factor"]["minimum"], retry["factor"]["maximum"], retry["max_s"]["maximum"]) == (1, 10, 604_800)
     assert job["tags"]["maxProperties"] == 20
     assert SCHEMAS["TargetBody"]["properties"]["handler"]["enum"] == ["demo.echo", "demo.sleep"]
-    assert [choice["required"] for choice in SCHEMAS["JobBody"]["oneOf"]] == [["run_at"], ["cron"], ["every"]]
+    assert [choice["required"] for choice in SCHEMAS["JobBody"]["oneOf"]] == [
+        ["run_at"],
+        ["cron"],
+        ["every"],
+        ["depends_on"],
+    ]
 
 
 def test_a_field_that_may_be_missing_has_no_null() -> None:

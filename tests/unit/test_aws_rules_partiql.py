@@ -37,6 +37,7 @@ WHERE = "WHERE \"pk\"='job#a' AND \"sk\"='job'"
         update(f"SET \"a\"='x' {WHERE}"),
         update(f'SET "a"=?, "b"="b"+1 REMOVE "c" {WHERE} AND "d" IS MISSING', {"N": "5"}),
         update(f'SET "map"."member"[0]=? {WHERE}', {"L": []}),
+        {"Statement": "INSERT INTO \"t\" VALUE {'pk': ?, 'sk': 'b', 'status': 'x'}", "Parameters": [{"S": "a"}]},
         {"Statement": 'SELECT * FROM "t" WHERE "pk"=? AND "sk"=?', "Parameters": [{"S": "a"}, {"S": "b"}]},
         {"Statement": 'DELETE FROM "t" WHERE "pk"=? AND "sk"=?', "Parameters": [{"S": "a"}, {"S": "b"}]},
     ],
@@ -71,7 +72,10 @@ def test_statements_that_pass(statement: dict[str, Any]) -> None:
         (update("SET \"a\"='x'"), "expected WHERE"),
         (update(WHERE), "neither SET nor REMOVE"),
         (update(f'SET "a"=#b {WHERE}'), "cannot be read"),
-        ({"Statement": 'INSERT INTO "t" VALUE ?', "Parameters": [{"M": {"pk": {"S": "a"}}}]}, "no key attribute sk"),
+        ({"Statement": 'INSERT INTO "t" VALUE ?', "Parameters": [{"M": {"pk": {"S": "a"}}}]}, "expected {"),
+        ({"Statement": "INSERT INTO \"t\" VALUE {'pk': ?}", "Parameters": [{"S": "a"}]}, "no key attribute sk"),
+        ({"Statement": "INSERT INTO \"t\" VALUE {'pk': 'a', 'sk': ''}"}, "sk is a key"),
+        ({"Statement": "INSERT INTO \"t\" VALUE {'pk': 'a', 'sk': 'b'} RETURNING ALL"}, "goes on with"),
     ],
 )
 def test_statements_that_fail(statement: dict[str, Any], problem: str) -> None:
