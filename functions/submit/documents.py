@@ -226,8 +226,6 @@ def job_document(view: JobView) -> JobDocument:
         "timeout_s": spec.timeout_s,
         "depends_on": list(spec.depends_on),
         "on_parent_failure": spec.on_parent_failure,
-        "depends_on": list(spec.depends_on),
-        "on_parent_failure": spec.on_parent_failure,
         "runs": [run_document(run) for run in view.runs],
     }
 
