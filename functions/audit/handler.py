@@ -7,7 +7,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from shared.telemetry import logger, metrics, tracer
-from shared.wiring import audit
+from shared.wiring.audit import audit
 
 STOP_BEFORE_S = 20  # of the function's end
 

@@ -8,7 +8,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from shared.flows.execute import Handled, Received
 from shared.model.instants import to_text
 from shared.telemetry import logger, metrics, tracer
-from shared.wiring import execute
+from shared.wiring.execute import execute
 
 flow = execute()
 

@@ -19,7 +19,7 @@ from shared.flows.batch import Answer, Wish
 from shared.flows.inspect import JobView
 from shared.model.errors import InputError, TooLargeError, UnavailableError
 from shared.store.idempotency import Turn
-from shared.wiring import Api
+from shared.wiring.api import Api
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_ECHO_BYTES = 5_000_000  # of the body as a part of the answer: Lambda answers 6 MB at most, and we say more

@@ -18,7 +18,7 @@ from shared.model.instants import from_text, to_text
 from shared.rules.instants import read_instant
 from shared.rules.schedules import preview
 from shared.store.idempotency import Turn
-from shared.wiring import Api
+from shared.wiring.api import Api
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100

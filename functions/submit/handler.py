@@ -13,7 +13,7 @@ from functions.submit.problems import kind_of, problem
 from functions.submit.request import Request
 from functions.submit.routes import OPERATIONS, no_route
 from shared.telemetry import logger, metrics, tracer
-from shared.wiring import api
+from shared.wiring.api import api
 
 app = APIGatewayHttpResolver()
 

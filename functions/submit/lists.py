@@ -13,7 +13,7 @@ from shared.flows.walks import PositionError
 from shared.model.errors import InputError
 from shared.rules.instants import read_instant
 from shared.rules.listing import ListQuery, plan_list
-from shared.wiring import Api
+from shared.wiring.api import Api
 
 STATUSES: tuple[str, ...] = get_args(documents.JobStatusText)
 GROUP_PATTERN = JOB_ID_PATTERN

@@ -9,7 +9,7 @@ from functions.submit import problems
 from functions.submit.calls import Reply
 from functions.submit.problems import Kind
 from functions.submit.request import Request
-from shared.wiring import Api
+from shared.wiring.api import Api
 
 Call = Callable[[Request, Api, datetime], Reply]
 Schema = Mapping[str, object]

@@ -12,7 +12,7 @@ from functions.submit.openapi import openapi_document
 from functions.submit.operations import Operation, Parameter
 from functions.submit.patch import ChangeBody
 from functions.submit.request import Request
-from shared.wiring import Api
+from shared.wiring.api import Api
 
 
 def no_route(method: str, path: str) -> RouteNotFoundError | MethodNotAllowedError:

@@ -8,7 +8,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from shared.model.errors import InputError
 from shared.telemetry import logger, metrics, tracer
-from shared.wiring import tick
+from shared.wiring.tick import tick
 
 STOP_BEFORE_S = 15  # of the function's end: what a batch in hand still needs
 

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from functions.submit import handler as function
 from functions.submit.openapi import openapi_document
 from functions.submit.routes import OPERATIONS
-from shared.wiring import Api
+from shared.wiring.api import Api
 
 Query = dict[str, str | list[str]]  # a name with several values comes several times
 ECHO = {"kind": "python", "handler": "demo.echo"}

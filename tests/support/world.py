@@ -14,7 +14,6 @@ from typing import Any
 
 from functions.submit.models import Limits
 from functions.submit.patch import patched, read_patch
-from shared import wiring
 from shared.flows.audit import Audited
 from shared.flows.execute import ExecuteFlow, Handled, Received
 from shared.flows.inspect import JobView
@@ -25,7 +24,11 @@ from shared.model.run import Outcome, Result, Run
 from shared.rules.schedules import read_schedule
 from shared.settings import AuditSettings, ExecuteSettings, SubmitSettings, TickSettings
 from shared.targets.target import Signals
-from shared.wiring import Api, Clients, build_api, build_audit, build_execute, build_tick
+from shared.wiring import base
+from shared.wiring.api import Api, build_api
+from shared.wiring.audit import build_audit
+from shared.wiring.execute import build_execute
+from shared.wiring.tick import build_tick
 from tests.support import calls
 from tests.support.aws import Aws, all_items
 from tests.support.clocks import ManualClock
@@ -84,7 +87,7 @@ class World:
         self.target = ScriptedTarget(self.clock)
         self.fraction = 1.0  # of the longest backoff
         self.pauses: list[float] = []  # what the product would have slept between two tries, in seconds
-        with unittest.mock.patch.object(wiring, "SEND_PAUSE", self.pauses.append):
+        with unittest.mock.patch.object(base, "SEND_PAUSE", self.pauses.append):
             self._build()
 
     def _build(self) -> None:
@@ -100,8 +103,8 @@ class World:
         workshop = replace(built.workshop, fraction=lambda: self.fraction)
         return replace(built, workshop=workshop, renew_every_s=renew_every_s)
 
-    def _clients(self) -> Clients:
-        return Clients(self.aws.dynamodb, self.aws.sqs)
+    def _clients(self) -> base.Clients:
+        return base.Clients(self.aws.dynamodb, self.aws.sqs)
 
     def _settings(self, kind: Any) -> Any:
         values = {
