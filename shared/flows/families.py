@@ -5,7 +5,7 @@ To be woken saves a child from waiting for its next look, and nothing else.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 
 from shared.flows.dependencies import Parent
@@ -16,7 +16,6 @@ from shared.rules.dependencies import Standing
 from shared.rules.lease import first_lease_s
 from shared.store.children import Children, Link
 from shared.store.jobs import Jobs
-from shared.store.run_requests import RunRequests
 
 WOKEN_A_PAGE = 100
 WOKEN_PAGES = 10  # by one end of a parent; further children find out at their own next look
@@ -26,9 +25,8 @@ WOKEN_PAGES = 10  # by one end of a parent; further children find out at their o
 class Families:
     """Links children to their parents before they are written."""
 
-    jobs: Jobs
-    requests: RunRequests
     children: Children
+    retention: timedelta
 
     def link(self, children: Sequence[tuple[Job, Mapping[str, Parent]]], now: datetime) -> None:
         """Link each job, which is not written yet, to its parents, unless they are over.
@@ -48,16 +46,14 @@ class Families:
                 if parent is not None and parent.standing is not Standing.OPEN:
                     continue
                 job = parent.job if parent else None
-                until = max(now, _run_at(child, now), _run_at(job, now)) + self.jobs.retention
+                until = max(now, _run_at(child, now), _run_at(job, now)) + self.retention
                 links[parent_id, child.job_id] = Link(parent_id, child.job_id, until)
                 if job is not None and not job.has_children:
                     unflagged[parent_id] = job
         self.children.link(list(links.values()))
-        for job in unflagged.values():
-            self.jobs.flag_children(job.job_id)
-            run_at = _run_at(job, now)
-            if run_at <= now:
-                self.requests.flag_children(job.job_id, run_at)
+        self.children.flag(list(unflagged))
+        moments = [(job_id, _run_at(job, now)) for job_id, job in unflagged.items()]
+        self.children.mark([(job_id, run_at) for job_id, run_at in moments if run_at <= now])
 
 
 @dataclass(frozen=True, slots=True)

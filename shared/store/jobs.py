@@ -141,12 +141,6 @@ class Jobs:
         found, unreadable = read_all(items, job_of)
         return {job.job_id: job for job in found}, {keys.job_id_of(item[keys.PK]["S"]) for item in unreadable}
 
-    def flag_children(self, job_id: str) -> None:
-        """Have the job say that others depend on it. One that is gone by now stays so."""
-        with suppress(ConditionFailedError):
-            update, there = "SET #has_children = :true", "attribute_exists(#pk)"
-            self.table.update(keys.job_key(job_id), update, there, {":true": {"BOOL": True}})
-
     def sweep_payloads(self, items: Sequence[Item], before: datetime) -> int:
         """Remove those payload items that are older than `before` and that no job names; how many there were."""
         old = [item for item in items if item["written_at"]["S"] < sort_text(before)]

@@ -1,6 +1,5 @@
 """What users ask of runs: one now, one again, an end; each write states the state it expects. It never decides."""
 
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -75,17 +74,6 @@ class RunRequests:
         except ConditionFailedError as there:
             if there.item is None or there.item.get("requested_at") != requested:
                 raise RunChangedError(f"{run.job_id}/{sort_text(run.scheduled_for)} is not dead-lettered") from None
-
-    def flag_children(self, job_id: str, scheduled_for: datetime) -> None:
-        """Have a run that is not over say that other jobs wait for its end: whoever ends it wakes them."""
-        states = (RunStatus.RUNNING, RunStatus.FAILED, RunStatus.ENQUEUED)
-        with suppress(ConditionFailedError):  # it is over, or has not begun: then its executor sees it at the job
-            self.table.update(
-                keys.run_key(job_id, scheduled_for),
-                "SET #has_children = :true",
-                "#status IN (:running, :failed, :enqueued)",
-                {":true": {"BOOL": True}, **{f":{status}": text(status) for status in states}},
-            )
 
     def cancel(self, run: Run, revision: int, reason: str, now: datetime) -> RunStatus:
         """Mark an open run, as the job's `revision` asks for: waiting → cancelled; running → its attempt is the last.

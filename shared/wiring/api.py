@@ -69,7 +69,7 @@ def build_api(settings: SubmitSettings, aws: base.Clients, clock: Clock, names: 
     enqueuer = Enqueuer(Journal(table), queue, clock, base.token)
     changer = Changer(jobs, enqueuer, settings.horizon_s)
     children, parents = Children(table), Parents(jobs, runs)
-    families = Families(jobs, requests, children)
+    families = Families(children, retention)
     submit = SubmitFlow(jobs, runs, enqueuer, changer, parents, families, base.token)
     batches = JobBatches(table, settings.shards)
     return Api(

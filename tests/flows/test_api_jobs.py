@@ -252,7 +252,7 @@ def test_health_is_ok_once_every_shard_is_ticked(http: Http, world: World) -> No
         ("DELETE", "/v1/jobs/j", 405, "GET"),
         ("POST", "/v1/jobs/j:pause", 405, "GET"),
         ("DELETE", "/v1/jobs/j:cancel", 405, "GET, POST"),
-        ("POST", "/v1/jobs:batch", 404, None),
+        ("GET", "/v1/jobs:batch", 405, "POST"),
         ("POST", "/v1/jobs/j/runs/2026-11-30T12:00:00Z:redrive", 405, "GET"),
         ("POST", "/v1/health", 405, "GET"),
         ("OPTIONS", "/v1/preview", 405, "POST"),

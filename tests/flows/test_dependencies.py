@@ -324,7 +324,7 @@ def test_more_ancestors_than_are_read_are_refused(world: World, monkeypatch: pyt
     world.submit(job_id="j6", run_at=in_s(world, 1000), depends_on=("j5",))
 
 
-@pytest.mark.parametrize("point", ["BatchWriteItem", "UpdateItem"])
+@pytest.mark.parametrize("point", ["BatchWriteItem", "BatchExecuteStatement"])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_submit_that_dies_half_way_leaves_only_links(world: World, point: str, when: str) -> None:
     world.submit(job_id="parent", run_at=in_s(world, 30))

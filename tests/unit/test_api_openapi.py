@@ -32,6 +32,7 @@ def test_every_route_is_in_it_and_no_other() -> None:
     assert told == routed
     assert told == {
         ("POST", "/v1/jobs"),
+        ("POST", "/v1/jobs:batch"),
         ("GET", "/v1/jobs"),
         ("GET", "/v1/jobs/{job_id}"),
         ("POST", "/v1/jobs/{job_id}:cancel"),
