@@ -65,7 +65,9 @@ class GroupGate:
     _inside: set[str] = field(default_factory=set)  # the attempts with a place, by their workers
 
     def enter(self, job: Job, run: Run, receives: int, now: datetime) -> None:
-        """Take a place, or raise MustWaitError."""
+        """Take a place, or raise MustWaitError; LeaseLostError where a later attempt of the run may have it."""
+        #   attempt 1:  start ── sleeps ─────────────────────────────────── looks: the run is not its own, it takes none
+        #   attempt 2:              start ── takes the place ── is called
         group = job.spec.group
         if group is None:
             return
@@ -79,6 +81,8 @@ class GroupGate:
                 if not self._make_room(group, there, me, receives, now):
                     break
                 continue
+            if before is not None:
+                self.runs.look(run)
             try:
                 self.groups.take(group, there.max_running, me, before)
             except PlacesChangedError:
