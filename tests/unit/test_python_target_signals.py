@@ -6,7 +6,6 @@ import math
 import os
 import re
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from shared.model.run import Outcome, Result
 from shared.targets.processes.signal_page import SignalPage
 from shared.targets.python import PythonTarget
 from shared.targets.target import Signals
-from tests.support.python_targets import a_call, attempt, eventually, running, write_package, zygote_pid
+from tests.support.python_targets import a_call, attempt, descendants, eventually, running, write_package, zygote_pid
 
 DEMO = Path(__file__).parents[2] / "handlers"
 SOURCE = """
@@ -47,12 +46,14 @@ def until(condition):
 
 @handler("heed")
 def heed(payload, run):
+    run.progress("begun")
     until(run.cancelled)
     if payload: raise Declined(payload)
     return "heeded"
 
 @handler("heed.in.fork")
 def heed_in_fork(payload, run):
+    run.progress("begun")
     if not os.fork():
         until(run.cancelled)
         os._exit(0)
@@ -62,6 +63,7 @@ def heed_in_fork(payload, run):
 @handler("ask once")
 def ask_once(payload, run):
     asked = run.cancelled()
+    run.progress("begun")
     until(lambda: os.path.exists(payload))
     return asked
 
@@ -112,6 +114,7 @@ def throw(payload, run):
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PythonTarget]:
     with running(write_package(tmp_path_factory.mktemp("signals"), {"signals": SOURCE})) as target:
+        target.load()  # or a cancel could come before the handler
         yield target
 
 
@@ -133,14 +136,16 @@ def going_on(
 @pytest.mark.parametrize("handler", ["heed", "heed.in.fork"])
 def test_a_handler_is_told_that_its_run_is_cancelled(target: PythonTarget, handler: str) -> None:
     with going_on(target, handler, None) as (signals, result):
-        threading.Timer(0.3, signals.cancelled.set).start()
+        assert eventually(lambda: signals.progress == '"begun"')
+        signals.cancelled.set()
         assert result.result(20) == Result(outcome=Outcome.SUCCEEDED, result='"heeded"')
         assert signals.told
 
 
 def test_a_handler_that_was_told_may_raise(target: PythonTarget) -> None:
     with going_on(target, "heed", "in the middle") as (signals, result):
-        threading.Timer(0.3, signals.cancelled.set).start()
+        assert eventually(lambda: signals.progress == '"begun"')
+        signals.cancelled.set()
         assert (result.result(20).outcome, result.result().error) == (Outcome.FAILED, "Declined: in the middle")
         assert signals.told
 
@@ -148,10 +153,9 @@ def test_a_handler_that_was_told_may_raise(target: PythonTarget) -> None:
 @pytest.mark.parametrize("cancel", [True, False])
 def test_who_did_not_ask_again_was_not_told(target: PythonTarget, tmp_path: Path, cancel: bool) -> None:
     with going_on(target, "ask.once", str(tmp_path / "go")) as (signals, result):
-        assert not result.done()
+        assert eventually(lambda: signals.progress == '"begun"')
         if cancel:
-            threading.Timer(0.3, signals.cancelled.set).start()
-            assert signals.cancelled.wait(10)
+            signals.cancelled.set()
         (tmp_path / "go").touch()
         assert result.result(20).result == "false"
         assert not signals.told
@@ -169,13 +173,15 @@ def test_i5_cancelled_before_it_began_no_handler_is_called(target: PythonTarget,
 
 def test_the_demo_handlers_that_sleep() -> None:
     with running(DEMO) as demo:
+        demo.load()
         with going_on(demo, "demo.sleep", {"s": 60}) as (signals, result):
             assert eventually(lambda: signals.progress == '{"slept_s":1,"of_s":60}')
             signals.cancelled.set()
             assert '"slept_s":1' in (result.result(20).result or "")
             assert signals.told
         with going_on(demo, "demo.stubborn", {"s": 1}) as (signals, result):
-            threading.Timer(0.3, signals.cancelled.set).start()
+            assert eventually(lambda: descendants(zygote_pid(demo)) != [])
+            signals.cancelled.set()
             assert result.result(20) == Result(outcome=Outcome.SUCCEEDED, result='{"slept_s":1}')
             assert (signals.told, signals.progress) == (False, None)
 
@@ -321,7 +327,8 @@ def test_without_anonymous_memory_the_signals_go_through_a_file(
 ) -> None:
     monkeypatch.delattr(os, "memfd_create")
     with going_on(target, "heed", None) as (signals, result):
-        threading.Timer(0.3, signals.cancelled.set).start()
+        assert eventually(lambda: signals.progress == '"begun"')
+        signals.cancelled.set()
         assert result.result(20).result == '"heeded"'
         assert signals.told
 
