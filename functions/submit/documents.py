@@ -99,7 +99,7 @@ class JobRowDocument(TypedDict):
     catch_up: Literal["latest", "all", "skip"]
     deadline_s: int | None
     dst_gap: Literal["run", "skip"]
-    overlap: Literal["allow"]
+    overlap: Literal["allow", "skip", "queue", "replace"]
     priority: Literal["high", "normal", "low"]
     retry: RetryDocument
     timeout_s: int
@@ -108,9 +108,13 @@ class JobRowDocument(TypedDict):
 
 
 class JobDocument(JobRowDocument):
-    """A job with its latest 20 runs, newest first."""
+    """A job with its latest 20 runs, newest first.
+
+    `overlap_skipped`: how many runs were skipped because another was not over.
+    """
 
     payload: object
+    overlap_skipped: int
     runs: list[RunDocument]
 
 
@@ -118,6 +122,17 @@ class CancelledJobDocument(JobDocument):
     """A cancelled job; `running` names the occurrences of which an attempt was still going on."""
 
     running: list[Time]
+
+
+class GroupDocument(TypedDict):
+    """A group: at most `max_running` attempts at a time (null: any number), of which `running` are going on.
+
+    Without a limit `running` counts none that began so.
+    """
+
+    group: str
+    max_running: int | None
+    running: int
 
 
 class RedrivenDocument(TypedDict):
@@ -220,7 +235,8 @@ def job_document(view: JobView) -> JobDocument:
         "catch_up": schedule.catch_up,
         "deadline_s": spec.deadline_s,
         "dst_gap": schedule.dst_gap,
-        "overlap": "allow",
+        "overlap": spec.overlap,
+        "overlap_skipped": view.overlap_skipped,
         "priority": spec.priority,
         "retry": _retry_document(spec.retry),
         "timeout_s": spec.timeout_s,
@@ -232,7 +248,7 @@ def job_document(view: JobView) -> JobDocument:
 
 def job_row_document(view: JobView) -> JobRowDocument:
     row: dict[str, object] = {**job_document(view)}
-    del row["payload"], row["runs"]
+    del row["payload"], row["runs"], row["overlap_skipped"]
     return cast("JobRowDocument", row)
 
 

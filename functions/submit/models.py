@@ -26,6 +26,7 @@ from shared.model.errors import TooLargeError
 from shared.model.job import Retry
 from shared.rules.cron_text import MAX_LENGTH as MAX_CRON
 from shared.rules.dependencies import MAX_PARENTS
+from shared.rules.group_limits import MAX_RUNNING
 from shared.rules.schedules import MAX_JITTER_S, MAX_MAX_RUNS
 
 MAX_PAYLOAD_BYTES = 262_144
@@ -191,7 +192,9 @@ class JobBody(ScheduleFields):
     deadline_s: Annotated[Annotated[int, Field(ge=1, le=MAX_SPAN_S)] | None, NOT_NULL] = Field(
         None, description="A run that could not start so long after its time is skipped as expired."
     )
-    overlap: Literal["allow"] = "allow"
+    overlap: Literal["allow", "skip", "queue", "replace"] = Field(
+        "allow", description="What becomes of a run while another run of the job is not over."
+    )
     priority: Literal["high", "normal", "low"] = Field(
         "normal", description="A queue and executors of its own; holds from the next claim on."
     )
@@ -224,6 +227,14 @@ class BatchBody(_Body):
 
     jobs: Annotated[list[JobBody], Field(min_length=1, max_length=MAX_BATCH)] = Field(
         description="Each is judged alone; parents may stand anywhere among them."
+    )
+
+
+class GroupBody(_Body):
+    """The body of `PUT /v1/groups/{group}`."""
+
+    max_running: Annotated[int, Field(ge=1, le=MAX_RUNNING)] | None = Field(
+        description="So many runs of the group's jobs go on at a time; null: any number."
     )
 
 

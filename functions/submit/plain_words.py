@@ -12,7 +12,6 @@ from functions.submit.strict_json import Path, path_text, show
 MAX_REPORTED = 100
 
 LATER = {  # field → what a later version will take
-    "overlap": ("skip", "queue", "replace"),
     "target.kind": ("lambda", "http", "sqs", "sns", "eventbridge", "stepfunctions", "aws"),
 }
 _PATTERNS = {

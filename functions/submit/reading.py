@@ -58,6 +58,7 @@ def job_spec(body: JobBody, schedule: Schedule, job_id: str) -> JobSpec:
         retry=body.retry.as_retry(),
         timeout_s=body.timeout_s,
         deadline_s=body.deadline_s,
+        overlap=body.overlap,
         priority=body.priority,
         depends_on=tuple(body.depends_on),
         on_parent_failure=body.on_parent_failure,

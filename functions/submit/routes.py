@@ -7,7 +7,8 @@ from functions.submit import calls, documents, lists, problems
 from functions.submit.batches import submit_batch
 from functions.submit.calls import Reply
 from functions.submit.errors import MethodNotAllowedError, RouteNotFoundError
-from functions.submit.models import JOB_ID_PATTERN, BatchBody, JobBody, PreviewBody
+from functions.submit.groups import limit_group, show_group
+from functions.submit.models import JOB_ID_PATTERN, BatchBody, GroupBody, JobBody, PreviewBody
 from functions.submit.openapi import openapi_document
 from functions.submit.operations import Operation, Parameter
 from functions.submit.patch import ChangeBody
@@ -34,6 +35,7 @@ def _openapi(max_timeout_s: int, handler_names: frozenset[str]) -> dict[str, obj
 
 
 JOB_ID = Parameter("job_id", "path", "The job's id.", {"type": "string", "pattern": JOB_ID_PATTERN})
+GROUP = Parameter("group", "path", "The group, as its jobs name it.", {"type": "string", "pattern": JOB_ID_PATTERN})
 SCHEDULED_FOR = Parameter(
     "scheduled_for", "path", "The occurrence, as its run shows it.", {"type": "string", "format": "date-time"}
 )
@@ -243,6 +245,26 @@ OPERATIONS: tuple[Operation, ...] = (
         status=202,
         parameters=(JOB_ID, SCHEDULED_FOR),
         problems=(problems.INVALID, problems.NO_JOB, problems.CONFLICT, problems.TOO_LARGE),
+    ),
+    Operation(
+        operation_id="limitGroup",
+        method="PUT",
+        path="/v1/groups/{group}",
+        call=limit_group,
+        summary="Limit how many runs of a group's jobs go on at a time",
+        body=GroupBody,
+        answer=documents.GroupDocument,
+        parameters=(GROUP,),
+        problems=(problems.INVALID, problems.TOO_LARGE, problems.MEDIA_TYPE),
+    ),
+    Operation(
+        operation_id="showGroup",
+        method="GET",
+        path="/v1/groups/{group}",
+        call=show_group,
+        summary="A group's limit, and how many of its runs go on",
+        answer=documents.GroupDocument,
+        parameters=(GROUP,),
     ),
     Operation(
         operation_id="previewSchedule",

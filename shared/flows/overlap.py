@@ -89,12 +89,13 @@ class OverlapGate:
 
     def _open(self, job: Job, me: datetime, place: Place) -> Place:
         """`place` without the runs that are over, or whose start was taken back."""
-        moments = {moment for moment in (place.holder, place.waiting) if moment} | place.earlier
+        moments = {moment for moment in (place.holder, place.waiting) if moment} | place.earlier | place.displaced
         closed = {moment for moment in moments - {me} if not self._is_open(job, moment)}
         return Place(
             None if place.holder in closed else place.holder,
             None if place.waiting in closed else place.waiting,
             place.earlier - closed,
+            place.displaced - closed,
         )
 
     def _is_open(self, job: Job, moment: datetime) -> bool:

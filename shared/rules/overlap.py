@@ -4,7 +4,7 @@ The place of a job is that of its one run that goes on: from its first attempt u
 before its retries. A run that has begun is never skipped: it waits for the place.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 
@@ -23,12 +23,14 @@ class Step(Enum):
 class Place:
     """Who has the place of a job and who is next; runs by their scheduled times.
 
-    `earlier`: those that may go on without ever having asked, since they began under another policy.
+    `earlier`: those that may go on without ever having asked, since they began under another policy. `displaced`:
+    those that waited and gave way to a newer one, which may be over by the time they ask again.
     """
 
     holder: datetime | None = None
     waiting: datetime | None = None
     earlier: frozenset[datetime] = frozenset()
+    displaced: frozenset[datetime] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +49,35 @@ def decide(policy: Overlap, me: datetime, *, has_begun: bool, place: Place) -> D
     cancel other; service/worker/scheduler/buffer.go), but that a run that waits asks again by itself.
     """
     earlier = place.earlier - {me}
-    holder = max(earlier) if place.holder in (None, me) and earlier else place.holder
-    waiting = None if place.waiting == me else place.waiting
-    if holder == me or (holder is None and waiting is None):
-        return Decision(Step.GO, Place(me, waiting, earlier))
-    left_out = Decision(Step.WAIT if has_begun else Step.SKIP, Place(holder, waiting, earlier))
+    seen = Place(
+        holder=max(earlier) if place.holder in (None, me) and earlier else place.holder,
+        waiting=None if place.waiting == me else place.waiting,
+        earlier=earlier,
+        displaced=place.displaced - {me},
+    )
+    left_out = Decision(Step.WAIT if has_begun else Step.SKIP, seen)
+    if seen.holder == me:
+        return Decision(Step.GO, seen)
+    if me in place.displaced and not has_begun:
+        return left_out
+    if seen.holder is None and seen.waiting is None:
+        return Decision(Step.GO, replace(seen, holder=me))
     if policy == "replace":
-        return _newest(me, Place(holder, waiting, earlier), left_out)
+        return _newest(me, seen, left_out)
     if policy == "skip" and not has_begun:
         return left_out
-    if holder is None:  # who waits was first: the place is its own, as it finds out when it asks again
-        return Decision(Step.WAIT, Place(waiting, me, earlier))
-    return left_out if waiting else Decision(Step.WAIT, Place(holder, me, earlier))
+    if seen.holder is None:  # who waits was first: the place is its own, as it finds out when it asks again
+        return Decision(Step.WAIT, replace(seen, holder=seen.waiting, waiting=me))
+    return left_out if seen.waiting else Decision(Step.WAIT, replace(seen, waiting=me))
 
 
-def _newest(me: datetime, others: Place, left_out: Decision) -> Decision:
+def _newest(me: datetime, seen: Place, left_out: Decision) -> Decision:
     """`replace`: the run with the latest scheduled time goes on, in whichever order they come."""
-    there = {moment for moment in (others.holder, others.waiting) if moment} | others.earlier
-    if max(there) > me:
+    others = {moment for moment in (seen.holder, seen.waiting) if moment} | seen.earlier
+    if others and max(others) > me:
         return left_out
-    if others.holder is None:
-        return Decision(Step.GO, Place(me, None, others.earlier))
-    return Decision(Step.WAIT, Place(others.holder, me, others.earlier), others.earlier | {others.holder})
+    displaced = seen.displaced | {seen.waiting} if seen.waiting else seen.displaced
+    if seen.holder is None:
+        return Decision(Step.GO, replace(seen, holder=me, waiting=None, displaced=displaced))
+    wanted = replace(seen, waiting=me, displaced=displaced)
+    return Decision(Step.WAIT, wanted, seen.earlier | {seen.holder})

@@ -44,9 +44,9 @@ class Overlaps:
         if item is None:
             return PlaceRecord()
         is_own = item["created_at"]["S"] == sort_text(job.created_at)
-        earlier = item.get("earlier", {"SS": []})["SS"]
+        earlier, displaced = _moments(item, "earlier"), _moments(item, "displaced")
         return PlaceRecord(
-            place=Place(_moment(item, "holder"), _moment(item, "waiting"), frozenset(map(from_sort_text, earlier))),
+            place=Place(_moment(item, "holder"), _moment(item, "waiting"), earlier, displaced),
             version=int(item["version"]["N"]),
             skipped=int(item["skipped"]["N"]) if is_own else 0,
             last_skipped=_moment(item, "last_skipped"),
@@ -70,14 +70,11 @@ class Overlaps:
             "writes": number(record.writes + 1),
             keys.TTL_ATTRIBUTE: number(epoch_s(now + self.retention)),
         }
-        moments = (
-            ("holder", record.place.holder),
-            ("waiting", record.place.waiting),
-            ("last_skipped", record.last_skipped),
-        )
-        item |= {name: text(sort_text(moment)) for name, moment in moments if moment is not None}
-        if record.place.earlier:
-            item["earlier"] = {"SS": sorted(map(sort_text, record.place.earlier))}
+        place = record.place
+        one = (("holder", place.holder), ("waiting", place.waiting), ("last_skipped", record.last_skipped))
+        some = (("earlier", place.earlier), ("displaced", place.displaced))
+        item |= {name: text(sort_text(moment)) for name, moment in one if moment is not None}
+        item |= {name: {"SS": sorted(map(sort_text, moments))} for name, moments in some if moments}
         try:
             if record.writes:
                 self.table.put(item, _AS_SEEN, {":seen": number(record.writes)})
@@ -89,3 +86,7 @@ class Overlaps:
 
 def _moment(item: Item, name: str) -> datetime | None:
     return from_sort_text(item[name]["S"]) if name in item else None
+
+
+def _moments(item: Item, name: str) -> frozenset[datetime]:
+    return frozenset(map(from_sort_text, item[name]["SS"])) if name in item else frozenset()

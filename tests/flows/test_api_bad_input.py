@@ -95,7 +95,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "dst_gap": (*NOT_TEXT, "both"),
     "retry": NOT_OBJECT,
     "timeout_s": (*NOT_WHOLE, 0, -1, 106, 10**30, 10**4000),
-    "overlap": (*NOT_TEXT, "skip", "queue", "replace"),
+    "overlap": (*NOT_TEXT, "none", "SKIP", ""),
     "priority": (*NOT_TEXT, "HIGH", "urgent", ""),
     "depends_on": (*NOT_LIST, ["a"] * 21),
     "on_parent_failure": (*NOT_TEXT, "fail", ""),

@@ -34,6 +34,7 @@ KEYS_OF_A_JOB = [
     "deadline_s",
     "dst_gap",
     "overlap",
+    "overlap_skipped",
     "priority",
     "retry",
     "timeout_s",

@@ -97,8 +97,10 @@ def execute_uses(world: World, used: Used) -> None:
     world.submit(job_id="void", run_at="2026-11-30T11:58:05Z")
     world.submit(job_id="waits", run_at="2026-11-30T11:58:00Z")
     world.submit(job_id="fails", run_at="2026-11-30T11:58:00Z", max_attempts=1)
+    world.submit(job_id="alone", run_at="2026-11-30T11:58:00Z", overlap="skip", group="g")
     with used.by("submit"):
         world.cancel("void")
+        world.api.groups.limit("g", 1, world.clock.now())
     world.target.script = lambda call: failure() if call.job_id in ("waits", "fails") else SUCCEED
     world.clock.advance(5)
     with used.by("execute"):

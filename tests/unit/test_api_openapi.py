@@ -38,6 +38,8 @@ def test_every_route_is_in_it_and_no_other() -> None:
         ("POST", "/v1/jobs/{job_id}:cancel"),
         ("GET", "/v1/jobs/{job_id}/runs"),
         ("GET", "/v1/jobs/{job_id}/runs/{scheduled_for}"),
+        ("PUT", "/v1/groups/{group}"),
+        ("GET", "/v1/groups/{group}"),
         ("POST", "/v1/preview"),
         ("GET", "/v1/health"),
         ("GET", "/v1/openapi.json"),
