@@ -39,9 +39,11 @@ class Cursors:
         if len(text) > MAX_LENGTH or not _SEALED.match(text):
             raise not_ours(text)
         try:
-            position = self._serializer().loads(text)
+            position: object = self._serializer().loads(text)
         except BadData:
             raise not_ours(text) from None
+        if not isinstance(position, list) or not position or not all(isinstance(part, str | int) for part in position):
+            raise not_ours(text)
         return tuple(position)
 
     def _serializer(self) -> URLSafeSerializer:

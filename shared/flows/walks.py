@@ -71,7 +71,7 @@ class DeadWalk:
     reads: int = 2 * keys.DEAD_PARTS
 
     def step(self, query: ListQuery, position: Position | None, number: int, wanted: int, now: datetime) -> Step:
-        place, after = _numbered(position, keys.DEAD_PARTS) if position else (0, None)
+        place, after = (0, None) if position is None else _numbered(position, keys.DEAD_PARTS)
         is_plain = query == ListQuery(status=RunStatus.DEAD_LETTERED)
         part = self.listing.dead(place, after, wanted if is_plain else INDEX_READ)
         # The index may still show a run that was redriven just now.
