@@ -77,7 +77,7 @@ JobStatusText = Literal[
 
 
 class JobRowDocument(TypedDict):
-    """A job as lists show it: without its payload and its runs."""
+    """A job as lists show it: without what does not stand in its own item."""
 
     job_id: str
     name: str | None
