@@ -16,9 +16,6 @@ FUNCTIONS_LOCK = "requirements-functions.lock"
 HANDLERS_LOCK = "handlers/requirements.lock"
 SOURCES = ("functions", "shared", "handlers")
 _PLATFORMS = {"arm64": "aarch64-manylinux2014", "x86_64": "x86_64-manylinux2014"}
-# Lambda's runtime has these with boto3, in versions that fit each other (botocore alone is 30 MB). Only our own lock
-# goes without them: what handlers pin for themselves they get.
-RUNTIME_BRINGS = ("botocore", "urllib3")
 # Scripts, stubs and packages' metadata are not read at run time (a test imports every function from the package).
 _WHEEL_LEFTOVERS = (
     *("bin", "*.dist-info", "*-stubs", "**/__pycache__", "**/*.pyi", "**/py.typed", "**/*.c", ".lock"),
@@ -83,28 +80,12 @@ def _install(target: Path, platform: str, python_version: str, locks: list[Path]
         *("--python-platform", platform, "--python-version", python_version),
         *("--only-binary", ":all:", "--require-hashes"),
     ]
-    with tempfile.TemporaryDirectory() as scratch:
-        for number, lock in enumerate(locks):
-            wanted = Path(scratch, f"{number}-{lock.name}")
-            text = lock.read_text(encoding="utf-8")
-            wanted.write_text(_without_runtime(text) if lock.name == FUNCTIONS_LOCK else text, encoding="utf-8")
-            command += ["--requirements", str(wanted)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    for lock in locks:
+        command += ["--requirements", str(lock)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         names = " and ".join(str(lock) for lock in locks)
         raise BundlingError(f"uv could not install {names} for Python {python_version} on {platform}:\n{done.stderr}")
     for pattern in _WHEEL_LEFTOVERS:
         for leftover in list(target.glob(pattern)):
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink(missing_ok=True)
-
-
-def _without_runtime(lock: str) -> str:
-    """The lock file without what the runtime brings. A package starts its line; its hashes follow, indented."""
-    kept: list[str] = []
-    keeping = True
-    for line in lock.splitlines(keepends=True):
-        if not line[0].isspace():
-            keeping = line.split("==")[0] not in RUNTIME_BRINGS
-        if keeping:
-            kept.append(line)
-    return "".join(kept)

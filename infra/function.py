@@ -97,12 +97,11 @@ class DuetimeFunction(Construct):
 
 
 def _powertools(name: FunctionName, options: Options) -> dict[str, str]:
-    variables = {
+    return {
         "POWERTOOLS_SERVICE_NAME": service_name(options, name),
         "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
         "POWERTOOLS_LOG_LEVEL": options.log_level,
     }
-    return variables if options.tracing == "active" else {**variables, "POWERTOOLS_TRACE_DISABLED": "true"}
 
 
 def _role(

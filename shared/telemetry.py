@@ -1,7 +1,9 @@
-"""Logs, metrics and traces, through Powertools. It is set up by the POWERTOOLS_* variables and decides nothing."""
+"""Logs and metrics, through Powertools. It is set up by the POWERTOOLS_* variables and decides nothing.
 
-from aws_lambda_powertools import Logger, Metrics, Tracer
+Traces are Lambda's own: see docs/decisions/0006-no-x-ray-sdk.md.
+"""
+
+from aws_lambda_powertools import Logger, Metrics
 
 logger = Logger()
 metrics = Metrics()
-tracer = Tracer(auto_patch=False)

@@ -11,7 +11,6 @@ os.environ |= {
     "AWS_EC2_METADATA_DISABLED": "true",
     "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-    "POWERTOOLS_TRACE_DISABLED": "true",
     "POWERTOOLS_METRICS_NAMESPACE": "Duetime",
     "POWERTOOLS_SERVICE_NAME": "duetime",
 }

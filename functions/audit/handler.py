@@ -6,7 +6,7 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from shared.telemetry import logger, metrics, tracer
+from shared.telemetry import logger, metrics
 from shared.wiring.audit import audit
 
 STOP_BEFORE_S = 20  # of the function's end
@@ -15,7 +15,6 @@ flow = audit()
 
 
 @logger.inject_lambda_context
-@tracer.capture_lambda_handler(capture_response=False)
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """One audit of the whole table."""

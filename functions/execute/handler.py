@@ -7,14 +7,13 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from shared.flows.execute import Handled, Received
 from shared.model.instants import to_text
-from shared.telemetry import logger, metrics, tracer
+from shared.telemetry import logger, metrics
 from shared.wiring.execute import execute
 
 flow = execute()
 
 
 @logger.inject_lambda_context
-@tracer.capture_lambda_handler(capture_response=False)
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """`event` is a batch of SQS; the answer is Lambda's partial batch response."""

@@ -12,14 +12,13 @@ from functions.submit.operations import Operation
 from functions.submit.problems import kind_of, problem
 from functions.submit.request import Request
 from functions.submit.routes import OPERATIONS, no_route
-from shared.telemetry import logger, metrics, tracer
+from shared.telemetry import logger, metrics
 from shared.wiring.api import api
 
 app = APIGatewayHttpResolver()
 
 
 @logger.inject_lambda_context(clear_state=True)
-@tracer.capture_lambda_handler(capture_response=False, capture_error=False)
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """`event`: payload format 2.0 of an HTTP API."""

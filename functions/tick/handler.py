@@ -7,7 +7,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from shared.model.errors import InputError
-from shared.telemetry import logger, metrics, tracer
+from shared.telemetry import logger, metrics
 from shared.wiring.tick import tick
 
 STOP_BEFORE_S = 15  # of the function's end: what a batch in hand still needs
@@ -16,7 +16,6 @@ flow = tick()
 
 
 @logger.inject_lambda_context
-@tracer.capture_lambda_handler(capture_response=False)
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """`event` is `{"shard": n}`, as the shard's schedule sends it."""

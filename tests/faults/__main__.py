@@ -16,7 +16,6 @@ os.environ |= {
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_ACCESS_KEY_ID": "testing",
     "AWS_SECRET_ACCESS_KEY": "testing",
-    "POWERTOOLS_TRACE_DISABLED": "true",
     "POWERTOOLS_METRICS_NAMESPACE": "Duetime",
     "POWERTOOLS_SERVICE_NAME": "duetime",
 }

@@ -114,7 +114,6 @@ def test_traces_are_active_or_off_as_a_whole(template: Template, synthesise: Syn
     assert template.function(name)[1]["TracingConfig"] == {"Mode": "Active"}
     without = synthesise(tracing="off")
     assert "TracingConfig" not in without.function(name)[1]
-    assert environment(without, name)["POWERTOOLS_TRACE_DISABLED"] == "true"
     assert not [a for s in without.may(name) for a in s.actions if a.startswith("xray:")]
 
 
