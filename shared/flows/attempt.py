@@ -267,10 +267,10 @@ class AttemptFlow:
         try:
             if isinstance(why, MustWaitError):
                 runs.park(run, before, why.reason, now + timedelta(seconds=why.back_s), now)
-            elif before:
+            elif any(attempt.outcome is not Outcome.LOST for attempt in before):
                 runs.cancel(run, before, why.reason, now)
-            else:
-                runs.skip_started(run, why.reason, now)
+            else:  # those that were lost did not come to be judged, most often
+                runs.skip_started(run, why.reason, now, before)
         except CancelRequestedError:
             runs.cancel(run, before, CANCELLED, now)
 

@@ -196,9 +196,9 @@ class Runs:
         values = {":reason": text(reason)} | ({":result": text(result)} if result is not None else {})
         return self._end(run, Event.CANCEL, attempts, now, values=values)
 
-    def skip_started(self, run: Run, reason: str, now: datetime) -> None:
-        """The start was void and never comes again: the run is recorded as skipped, without an attempt."""
-        self._finish(run, Event.SKIP, (), now, values={":reason": text(reason)}, also=_NOT_CANCELLED)
+    def skip_started(self, run: Run, reason: str, now: datetime, attempts: tuple[Attempt, ...] = ()) -> None:
+        """The start was void and never comes again: the run is recorded as skipped, with no attempt but `attempts`."""
+        self._finish(run, Event.SKIP, attempts, now, values={":reason": text(reason)}, also=_NOT_CANCELLED)
 
     def forget_start(self, run: Run, *, anyway: bool = False) -> None:
         """The start was void and may come again under another revision: as if it had never been.

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from tests.faults import side_by_side
 from tests.faults.history import (
     Called,
     CancelAsked,
@@ -17,6 +18,7 @@ from tests.faults.history import (
     Ended,
     Failed,
     History,
+    JobCancelled,
     Journaled,
     Occurrence,
     Returned,
@@ -67,6 +69,8 @@ def check(history: History, promise: Promise) -> list[Violation]:
         _never_early,
         _terminal,
         _after_cancel,
+        _families,
+        _side_by_side,
         _journaled,
         _numbers,
         _index,
@@ -146,7 +150,8 @@ def _occurrences(history: History, promise: Promise) -> Found:
     for life in lives(history):
         for slot in life.job.slots(history.ended_at):
             state = states.get((life.job.job_id, slot))
-            if state is not None and state.status == "cancelled" and life.cancel_asked_at is None:
+            is_cancelled = state is not None and state.status == "cancelled" and state.reason != "replaced"
+            if is_cancelled and life.cancel_asked_at is None:
                 yield "I1", f"{_name((life.job.job_id, slot))} is cancelled, and nobody asked for that"
 
 
@@ -170,7 +175,7 @@ def _windows(history: History, promise: Promise) -> Found:
     skipped = {event.occurrence for event in _last_states(history).values() if event.status in ("skipped", "cancelled")}
     spans = _spans(history)
     wanted = expected(history, promise.late_s)
-    for job_id in dict.fromkeys(life.job.job_id for life in lives(history)):
+    for job_id in dict.fromkeys(life.job.job_id for life in lives(history) if not life.job.depends_on):
         starts: dict[Occurrence, datetime] = {}
         for call in history.of(Called):
             if call.job_id == job_id:
@@ -266,6 +271,57 @@ def _after_cancel(history: History, promise: Promise) -> Found:
             named = running.get(event.job_id)
             if named is not None and (event.scheduled_for, event.attempt) not in named:
                 yield "I5", f"{_call(event)} was called after cancel had answered"
+
+
+def _families(history: History, promise: Promise) -> Found:
+    """No child is called before its parents let it, none is skipped without cause, and none is forgotten by them."""
+    asked: dict[str, Submitted] = {}
+    lives: dict[str, Submitted] = {}
+    ends: dict[str, tuple[str, datetime]] = {}  # job → how it ended, and when
+    latest: dict[str, str | None] = {}  # job → the state of its run
+    cancelled: set[str] = set()
+    called: set[Occurrence] = set()
+    for event in history.events:
+        if isinstance(event, Submitted):
+            asked[event.job_id] = event
+        elif isinstance(event, Stored) and event.job_id in asked:
+            lives[event.job_id] = asked[event.job_id]
+            cancelled.discard(event.job_id)
+            ends.pop(event.job_id, None)
+        elif isinstance(event, JobCancelled) and event.job_id in lives:
+            cancelled.add(event.job_id)
+            if latest.get(event.job_id) not in ("running", "enqueued"):
+                ends.setdefault(event.job_id, ("cancelled", event.at))
+        elif isinstance(event, RunSeen) and event.job_id in lives:
+            if lives[event.job_id].first == event.scheduled_for:
+                latest[event.job_id] = event.status
+                if event.status in TERMINAL:
+                    ends.setdefault(event.job_id, (event.status, event.at))
+                elif event.job_id in cancelled and event.status == "failed":  # no attempt of it will follow
+                    ends.setdefault(event.job_id, ("cancelled", event.at))
+            if event.reason == "parent_failed":
+                how = {parent: ends.get(parent, ("open", event.at))[0] for parent in lives[event.job_id].depends_on}
+                if set(how.values()) <= {"succeeded", "open"}:
+                    yield "DAG", f"{_name(event.occurrence)} was skipped for its parents, which are {how}"
+        elif isinstance(event, Called) and event.job_id in lives and event.occurrence not in called:
+            called.add(event.occurrence)
+            yield from _child_called(lives[event.job_id], event, ends, promise)
+
+
+def _child_called(job: Submitted, call: Called, ends: dict[str, tuple[str, datetime]], promise: Promise) -> Found:
+    how = {parent: ends.get(parent, ("open", call.at))[0] for parent in job.depends_on}
+    allowed = {"succeeded"} | ({"dead_lettered", "cancelled", "skipped"} if job.runs_anyway else set())
+    if not set(how.values()) <= allowed:
+        yield "DAG", f"{_call(call)} was called while its parents were {how}"
+    elif how:
+        free_at = max(job.first, *(ends[parent][1] for parent in job.depends_on))
+        if call.at > free_at + timedelta(seconds=promise.late_s):
+            yield "DAG", f"{_call(call)} came {call.at - free_at} after its parents were over"
+
+
+def _side_by_side(history: History, promise: Promise) -> Found:
+    """No run beside one that it may not be beside, by its job's `overlap` and its group's limit."""
+    return side_by_side.violations(history)
 
 
 def _journaled(history: History, promise: Promise) -> Found:

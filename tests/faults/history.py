@@ -27,6 +27,8 @@ class Submitted(Event):
     period_s: float | None = None
     count: int | None = None
     max_attempts: int = 3
+    depends_on: tuple[str, ...] = ()
+    runs_anyway: bool = False  # also when a parent is over without success
 
     def slots(self, until: datetime) -> list[datetime]:
         """The occurrences due up to `until`, by plain arithmetic."""
@@ -85,6 +87,30 @@ class Cancelled(Event):
 
     job_id: str
     running: tuple[tuple[datetime, int], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobCancelled(Event):
+    """The table shows the job as cancelled."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicySeen(Event):
+    """The table shows the job with this policy and in this group."""
+
+    job_id: str
+    overlap: str
+    group: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitSeen(Event):
+    """The table shows the group with this limit; None: without one."""
+
+    group: str
+    max_running: int | None
 
 
 @dataclass(frozen=True, kw_only=True)

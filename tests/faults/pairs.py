@@ -4,8 +4,13 @@ Each actor is one process: `system.tick_now`, `lambda: system.cancel_job("a")` a
 """
 
 from collections.abc import Callable
+from typing import Any
 
+from shared.flows.execute import Received
+from shared.model.call import Call
+from shared.model.run import Result
 from tests.faults.checker import Promise
+from tests.faults.history import CancelAsked, Returned
 from tests.faults.interleaving import Actor, Pair, Setting
 from tests.faults.system import System
 from tests.support.world import SUCCEED, failure
@@ -241,3 +246,190 @@ def execute_void(system: System) -> tuple[Actor, Actor]:
 @pair("execute of a void message/zombie execute of the new job's", late_s=800, asleep_s=LEASE_LOST_S)
 def execute_void_zombie(system: System) -> tuple[Actor, Actor]:
     return execute_void(system)
+
+
+def _family(system: System, **child: Any) -> tuple[list[Received], list[Received]]:
+    """A parent and its child, both due now: their messages, each in a batch of its own."""
+    system.submit_job("a", in_s=10)
+    system.submit_job("b", in_s=10, depends_on=("a",), **child)
+    system.clock.advance(10)
+    batch = system.receive()
+    return [one for one in batch if '"a"' in one.body], [one for one in batch if '"b"' in one.body]
+
+
+@pair("end of a parent/look of its child", late_s=450)
+def parent_child(system: System) -> tuple[Actor, Actor]:
+    parent, child = _family(system)
+    return lambda: system.execute_batch(parent), lambda: system.execute_batch(child)
+
+
+@pair("failing end of a parent/look of its child", late_s=450)
+def failing_parent_child(system: System) -> tuple[Actor, Actor]:
+    system.handler = lambda call: failure() if call.job_id == "a" else SUCCEED
+    parent, child = _family(system)
+    return lambda: system.execute_batch(parent), lambda: system.execute_batch(child)
+
+
+@pair("run of a parent/submit of its child", late_s=450)
+def parent_submit(system: System) -> tuple[Actor, Actor]:
+    system.submit_job("a", in_s=5)
+    system.clock.advance(5)
+    batch = system.receive()
+    return lambda: system.execute_batch(batch), lambda: system.submit_job("b", depends_on=("a",))
+
+
+@pair("cancel of a parent/look of its child", late_s=450)
+def cancel_child(system: System) -> tuple[Actor, Actor]:
+    _, child = _family(system, on_parent_failure="run")
+    return lambda: system.cancel_job("a"), lambda: system.execute_batch(child)
+
+
+@pair("cancel of a parent/submit of its child", late_s=450)
+def cancel_parent(system: System) -> tuple[Actor, Actor]:
+    system.submit_job("a", in_s=400)
+    return lambda: system.cancel_job("a"), lambda: system.submit_job("b", depends_on=("a",))
+
+
+@pair("two old ids, each submitted anew on the other", late_s=450)
+def two_old_ids(system: System) -> tuple[Actor, Actor]:
+    for job_id in "ab":
+        system.submit_job(job_id, in_s=1)
+    system.pass_s(5)
+
+    def anew(job_id: str, parent: str) -> None:
+        if system.submit_job(job_id, in_s=1, depends_on=(parent,)) is None:
+            system.note(CancelAsked, job_id=job_id)  # it takes itself back, and has said so
+
+    return lambda: anew("a", "b"), lambda: anew("b", "a")
+
+
+# Two runs that may not be beside each other, each in the hands of an executor of its own
+
+
+def _two_runs(system: System, **policies: str) -> tuple[Actor, Actor]:
+    """Two runs of job `a`, whose messages are there."""
+    system.submit_job("a", every_s=20, runs=2, **policies)
+    system.pass_s(41, deliveries=False)
+    one, other = ([message] for message in system.receive())
+    return lambda: system.execute_batch(one), lambda: system.execute_batch(other)
+
+
+@pair("execute/execute of two runs, overlap skip", late_s=800)
+def overlap_skip(system: System) -> tuple[Actor, Actor]:
+    return _two_runs(system, overlap="skip")
+
+
+@pair("execute/execute of two runs, overlap queue", late_s=800)
+def overlap_queue(system: System) -> tuple[Actor, Actor]:
+    return _two_runs(system, overlap="queue")
+
+
+@pair("execute/execute of two runs, overlap replace", late_s=800)
+def overlap_replace(system: System) -> tuple[Actor, Actor]:
+    return _two_runs(system, overlap="replace")
+
+
+@pair("execute/execute of two runs, the first failing, overlap replace", late_s=800)
+def overlap_replace_failing(system: System) -> tuple[Actor, Actor]:
+    system.handler = lambda call: failure() if call.attempt == 1 else SUCCEED
+    return _two_runs(system, overlap="replace")
+
+
+@pair("execute/zombie execute of two runs, overlap queue", late_s=1600, asleep_s=LEASE_LOST_S)
+def overlap_zombie(system: System) -> tuple[Actor, Actor]:
+    return _two_runs(system, overlap="queue")
+
+
+@pair("execute/zombie execute of two runs, overlap replace", late_s=1600, asleep_s=LEASE_LOST_S)
+def overlap_replace_zombie(system: System) -> tuple[Actor, Actor]:
+    return _two_runs(system, overlap="replace")
+
+
+@pair("execute of a retry/execute of the next run, overlap skip", late_s=800)
+def overlap_retry(system: System) -> tuple[Actor, Actor]:
+    system.handler = lambda call: failure() if call.attempt == 1 else SUCCEED
+    system.submit_job("a", every_s=20, runs=2, overlap="skip", base_s=10)
+    system.pass_s(21)
+    system.pass_s(20, deliveries=False)
+    one, other = ([message] for message in system.receive())
+    return lambda: system.execute_batch(one), lambda: system.execute_batch(other)
+
+
+@pair("execute/overlap set to skip and the next run", late_s=800)
+def overlap_set(system: System) -> tuple[Actor, Actor]:
+    system.submit_job("a", every_s=20, runs=2)
+    system.pass_s(41, deliveries=False)
+    one, other = ([message] for message in system.receive())
+
+    def patch_and_execute() -> None:
+        system.patch_job("a", overlap="skip")
+        system.execute_batch(other)
+
+    return lambda: system.execute_batch(one), patch_and_execute
+
+
+@pair("execute of a run that waited/execute of the next, overlap queue", late_s=800)
+def overlap_queue_next(system: System) -> tuple[Actor, Actor]:
+    """The first is over by now; the second waits for it, and the third comes."""
+    system.submit_job("a", every_s=10, runs=3, overlap="queue")
+
+    def handler(call: Call) -> Result:
+        if not system.history.of(Returned):
+            system.pass_s(12)
+        return SUCCEED
+
+    system.handler = handler
+    system.pass_s(11)
+    system.pass_s(9, deliveries=False)
+    one, other = ([message] for message in system.receive())
+    return lambda: system.execute_batch(one), lambda: system.execute_batch(other)
+
+
+def _two_of_a_group(system: System, limit: int = 1) -> tuple[Actor, Actor]:
+    """A run each of jobs `a` and `b`, whose messages are there."""
+    system.limit_group("g", limit)
+    for job_id in "ab":
+        system.submit_job(job_id, in_s=5, group="g")
+    system.pass_s(6, deliveries=False)
+    one, other = ([message] for message in system.receive())
+    return lambda: system.execute_batch(one), lambda: system.execute_batch(other)
+
+
+@pair("execute/execute of two of a group", late_s=800)
+def max_running(system: System) -> tuple[Actor, Actor]:
+    return _two_of_a_group(system)
+
+
+@pair("execute/execute of two of a group that fail", late_s=800)
+def max_running_failing(system: System) -> tuple[Actor, Actor]:
+    system.handler = lambda call: failure() if call.attempt == 1 else SUCCEED
+    return _two_of_a_group(system)
+
+
+@pair("execute/zombie execute of two of a group", late_s=1600, asleep_s=LEASE_LOST_S)
+def max_running_zombie(system: System) -> tuple[Actor, Actor]:
+    return _two_of_a_group(system)
+
+
+@pair("execute/zombie execute of one of a group, received twice", late_s=1600, asleep_s=LEASE_LOST_S)
+def max_running_twice(system: System) -> tuple[Actor, Actor]:
+    system.limit_group("g", 1)
+    system.submit_job("a", in_s=5, group="g")
+    system.pass_s(6, deliveries=False)
+    batch = system.receive()
+    system.queue.messages[0].visible_at = system.clock.now()
+    again = system.receive()
+    return lambda: system.execute_batch(batch), lambda: system.execute_batch(again)
+
+
+@pair("execute of two of a group, one in the other/the limit lowered", late_s=800)
+def max_running_lowered(system: System) -> tuple[Actor, Actor]:
+    outer, inner = _two_of_a_group(system, 2)
+
+    def handler(call: Call) -> Result:
+        if call.job_id == "a":
+            inner()
+        return SUCCEED
+
+    system.handler = handler
+    return outer, lambda: system.limit_group("g", 1)

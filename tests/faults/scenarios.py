@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 
 from shared.model.call import Call
 from shared.model.run import Outcome, Result
@@ -202,3 +203,194 @@ def void_message(system: System) -> None:
     system.cancel_job("again")
     system.submit_job("again", in_s=220)
     system.pass_s(250)
+
+
+# A child whose executor, or whose waker, died finds out at its next look: a lease, or 300 s, later than else.
+CHILD_LATE_S = 450
+
+
+@scenario("a chain", late_s=CHILD_LATE_S)
+def chain(system: System) -> None:
+    system.submit_job("a", in_s=10)
+    system.submit_job("b", depends_on=("a",))
+    system.submit_job("c", in_s=20, depends_on=("b",))
+    system.pass_s(60)
+
+
+@scenario("a child that is linked while its parent runs", late_s=CHILD_LATE_S, pairs=True)
+def late_child(system: System) -> None:
+    def handler(call: Call) -> Result:
+        if call.job_id == "a" and call.attempt == 1:
+            system.submit_job("b", depends_on=("a",))
+            system.clock.advance(1)
+        return SUCCEED
+
+    system.handler = handler
+    system.submit_job("a", in_s=1)
+    system.pass_s(30)
+
+
+@scenario("a diamond", late_s=CHILD_LATE_S)
+def diamond(system: System) -> None:
+    system.handler = lambda call: failure() if call.job_id == "left" and call.attempt == 1 else SUCCEED
+    system.submit_job("top", in_s=5)
+    system.submit_job("left", depends_on=("top",))
+    system.submit_job("right", depends_on=("top",))
+    system.submit_job("bottom", depends_on=("left", "right"))
+    system.pass_s(90)
+
+
+@scenario("a parent that is dead-lettered", late_s=CHILD_LATE_S)
+def failed_parent(system: System) -> None:
+    system.handler = lambda call: failure() if call.job_id == "bad" else SUCCEED
+    system.submit_job("bad", in_s=5, max_attempts=2)
+    system.submit_job("skipped", depends_on=("bad",))
+    system.submit_job("anyway", depends_on=("bad",), on_parent_failure="run")
+    system.submit_job("below", depends_on=("skipped", "anyway"))
+    system.pass_s(90)
+
+
+@scenario("a parent that is cancelled", late_s=CHILD_LATE_S)
+def cancelled_parent(system: System) -> None:
+    def handler(call: Call) -> Result:
+        if call.job_id == "runs" and call.attempt == 1:
+            system.cancel_job("runs")
+            return failure()
+        return SUCCEED
+
+    system.handler = handler
+    system.submit_job("gone", in_s=200)
+    system.submit_job("runs", in_s=10)
+    system.submit_job("skipped", depends_on=("gone",))
+    system.submit_job("anyway", depends_on=("gone", "runs"), on_parent_failure="run")
+    system.pass_s(5)
+    system.cancel_job("gone")
+    system.pass_s(60)
+
+
+@scenario("a batch in any order", late_s=CHILD_LATE_S)
+def batch_of_a_dag(system: System) -> None:
+    system.submit_batch(bottom=("left", "right"), left=("top",), right=("top",), top=(), alone=())
+    system.pass_s(60)
+
+
+@scenario("an old id in a batch", late_s=CHILD_LATE_S)
+def old_id_in_a_batch(system: System) -> None:
+    system.submit_job("top", in_s=1)
+    system.pass_s(5)
+    system.submit_batch(bottom=("top",), top=())
+    system.pass_s(30)
+
+
+# Runs beside each other. The first run is long: others come, and are delivered, while its handler is at work.
+
+
+def _long_first(system: System, seconds: float) -> None:
+    begun: list[Call] = []
+
+    def handler(call: Call) -> Result:
+        begun.append(call)
+        if len(begun) == 1:
+            system.pass_s(seconds)
+        return SUCCEED
+
+    system.handler = handler
+
+
+@scenario("overlap: skip", late_s=150)
+def overlap_skip(system: System) -> None:
+    _long_first(system, 50)
+    system.submit_job("often", every_s=20, runs=4, overlap="skip")
+    system.pass_s(120)
+
+
+@scenario("overlap: queue", late_s=200, pairs=True)
+def overlap_queue(system: System) -> None:
+    _long_first(system, 50)
+    system.submit_job("often", every_s=20, runs=3, overlap="queue")
+    system.pass_s(120)
+
+
+@scenario("overlap: replace, of a run that heeds it", late_s=200)
+def overlap_replace(system: System) -> None:
+    begun: list[Call] = []
+
+    def handler(call: Call) -> Result:
+        begun.append(call)
+        signals = system.inline.working_on.flow.signals
+        for _ in range(3 if len(begun) == 1 else 0):
+            system.pass_s(15)
+            system.renew_lease()
+            if signals.cancelled.is_set():
+                signals.told = True
+                break
+        return SUCCEED
+
+    system.handler = handler
+    system.submit_job("often", every_s=20, runs=4, overlap="replace")
+    system.pass_s(120)
+
+
+@scenario("overlap: a run that waits for its retry", late_s=200)
+def overlap_retry(system: System) -> None:
+    for overlap in ("skip", "queue", "replace"):
+        system.submit_job(overlap, every_s=20, runs=3, overlap=overlap, base_s=25)
+    first = system.clock.now() + timedelta(seconds=20)
+    system.handler = lambda call: failure() if call.scheduled_for == first and call.attempt == 1 else SUCCEED
+    system.pass_s(150)
+
+
+@scenario("overlap: set while runs go on", late_s=200)
+def overlap_set(system: System) -> None:
+    begun: list[Call] = []
+
+    def handler(call: Call) -> Result:
+        begun.append(call)
+        if len(begun) == 1:
+            system.pass_s(42)
+        elif len(begun) == 2:
+            system.patch_job("often", overlap="queue")
+            system.pass_s(21)
+        return SUCCEED
+
+    system.handler = handler
+    system.submit_job("often", every_s=20, runs=4, timeout_s=100)
+    system.pass_s(150)
+
+
+@scenario("max_running", late_s=250, pairs=True)
+def max_running(system: System) -> None:
+    _long_first(system, 20)
+    system.limit_group("g", 1)
+    for job_id in "ab":
+        system.submit_job(job_id, in_s=5, group="g")
+    system.pass_s(90)
+
+
+@scenario("max_running, lowered, and retries", late_s=300)
+def max_running_lowered(system: System) -> None:
+    begun: list[Call] = []
+
+    def handler(call: Call) -> Result:
+        begun.append(call)
+        if len(begun) <= 2:
+            system.pass_s(5)
+        if len(begun) == 2:
+            system.limit_group("g", 1)
+            system.pass_s(10)
+        return failure() if call.attempt == 1 else SUCCEED
+
+    system.handler = handler
+    system.limit_group("g", 2)
+    for job_id in "abc":
+        system.submit_job(job_id, in_s=5, group="g", base_s=5)
+    system.pass_s(120)
+
+
+@scenario("max_running and overlap", late_s=300)
+def max_running_and_overlap(system: System) -> None:
+    _long_first(system, 30)
+    system.limit_group("g", 1)
+    system.submit_job("a", every_s=15, runs=3, group="g", overlap="queue")
+    system.submit_job("b", in_s=16, group="g")
+    system.pass_s(150)

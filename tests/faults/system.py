@@ -15,11 +15,13 @@ from itertools import count
 from typing import Any
 
 from shared.clock import Clock
+from shared.flows.batch import Answer, Wish
 from shared.flows.execute import Handled, Received
 from shared.flows.inspect import JobView
 from shared.model.call import Call as HandlerCall
 from shared.model.errors import DuetimeError
 from shared.model.instants import from_sort_text, from_text
+from shared.model.job import JobSpec, Schedule, Target
 from shared.model.run import Result
 from shared.rules.lease import LEASE_MARGIN_S, LEASE_MAX_S
 from shared.store import keys
@@ -35,7 +37,10 @@ from tests.faults.history import (
     Event,
     Failed,
     History,
+    JobCancelled,
     Journaled,
+    LimitSeen,
+    PolicySeen,
     Returned,
     RunSeen,
     Sent,
@@ -108,11 +113,12 @@ class Inline(Executor):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
         future: Future[Any] = Future()
-        self.working_on = args[0] if args else None
+        before, self.working_on = self.working_on, args[0] if args else None
         try:
             future.set_result(fn(*args, **kwargs))
         except BaseException as error:  # noqa: BLE001 - as a pool's worker does
             future.set_exception(error)
+        self.working_on = before  # a handler may have delivered others meanwhile
         return future
 
 
@@ -265,10 +271,31 @@ class System(World):
         schedule: dict[str, Any] = {"run_at": first.isoformat()}
         if every_s is not None:
             schedule = {"every": f"{every_s:g}s", **({"max_runs": runs} if runs else {})}
-        self.note(Submitted, job_id=job_id, first=first, period_s=every_s, count=runs, max_attempts=max_attempts)
+        self.note(
+            Submitted,
+            job_id=job_id,
+            first=first,
+            period_s=every_s,
+            count=runs,
+            max_attempts=max_attempts,
+            depends_on=spec.get("depends_on", ()),
+            runs_anyway=spec.get("on_parent_failure") == "run",
+        )
         return self.process(  # type: ignore[no-any-return]
             "submit", lambda: self.submit(job_id=job_id, max_attempts=max_attempts, **schedule, **spec)
         )
+
+    def submit_batch(self, **parents: tuple[str, ...]) -> list[Answer] | None:
+        """Submit jobs in one call, each by its id with its parents; those without any are due in 5 s."""
+        now = self.clock.now()
+        target = Target(kind="python", params={"handler": "demo.echo"})
+        wishes = []
+        for job_id, depends_on in parents.items():
+            first = now if depends_on else now + timedelta(seconds=5)
+            self.note(Submitted, job_id=job_id, first=first, depends_on=depends_on)
+            spec = JobSpec(job_id=job_id, target=target, schedule=Schedule(run_at=first), depends_on=depends_on)
+            wishes.append(Wish(job_id, spec))
+        return self.process("submit", lambda: self.api.batch.submit(wishes, now))  # type: ignore[no-any-return]
 
     def cancel_job(self, job_id: str) -> None:
         def work() -> None:
@@ -278,6 +305,12 @@ class System(World):
             self.note(Cancelled, job_id=job_id, running=running)
 
         self.process("cancel", work)
+
+    def limit_group(self, group: str, max_running: int | None) -> None:
+        self.process("limit", lambda: self.api.groups.limit(group, max_running, self.clock.now()))
+
+    def patch_job(self, job_id: str, **changes: Any) -> None:
+        self.process("patch", lambda: self.patch(job_id, **changes))
 
     def tick_now(self) -> None:
         """The minute tick of every shard."""
@@ -428,8 +461,16 @@ class System(World):
     def written(self, key: Key, old: Item | None, new: Item | None) -> None:
         """The table was written."""
         pk, sk = key
+        if sk == keys.JOB and new is not None and _policy(new) != _policy(old or {}):
+            overlap, group = _policy(new)
+            self.note(PolicySeen, job_id=keys.job_id_of(pk), overlap=overlap, group=group)
+        if sk == keys.LIMIT and new is not None and _limit(new) != _limit(old or {}):
+            self.note(LimitSeen, group=pk.removeprefix("group#"), max_running=_limit(new))
         if sk == keys.JOB and new is not None and (old is None or old["created_at"] != new["created_at"]):
             self.note(Stored, job_id=keys.job_id_of(pk))
+        elif sk == keys.JOB and new is not None and new["status"] != (old or new)["status"]:
+            if new["status"]["S"] == "cancelled":
+                self.note(JobCancelled, job_id=keys.job_id_of(pk))
         elif sk.startswith(keys.RUN_PREFIX):
             self.history.add(_run_seen(self.clock.now(), pk, sk, new))
         elif sk.startswith(keys.CLAIM_PREFIX) and new is not None:
@@ -475,6 +516,14 @@ def _run_seen(now: datetime, pk: str, sk: str, item: Item | None) -> RunSeen:
         **moments,
         **about,
     )
+
+
+def _policy(job: Item) -> tuple[str, str | None]:
+    return job.get("overlap", {"S": "allow"})["S"], job.get("group", {}).get("S")
+
+
+def _limit(group: Item) -> int | None:
+    return int(group["max_running"]["N"]) if "max_running" in group else None
 
 
 def _moment(entry: Any) -> datetime:

@@ -155,3 +155,56 @@ def test_what_a_cancel_caught_needs_no_run_and_what_came_before_it_does() -> Non
 
 def test_a_submit_that_never_reached_the_table_needs_no_run() -> None:
     assert check(History([right()[0], Ended(at=END)]), PROMISE) == []
+
+
+CHILD: dict[str, Any] = {"job_id": "b", "scheduled_for": DUE}
+
+
+def family(*, status: str = "succeeded", anyway: bool = False, called_at: float | None = 14) -> list[Event]:
+    """A parent that ends so at 13 s, and its child, which is called (or None: skipped at 13 s)."""
+    end: list[Event] = [RunSeen(at=at(13), status="skipped", reason="parent_failed", **CHILD)]
+    if called_at is not None:
+        end = [
+            RunSeen(at=at(called_at), status="running", attempt=1, attempts_kept=1, lease_expires_at=at(99), **CHILD),
+            Called(at=at(called_at), attempt=1, **CHILD),
+            Returned(at=at(called_at), attempt=1, **CHILD),
+            RunSeen(at=at(called_at), status="succeeded", attempt=1, attempts_kept=1, **CHILD),
+        ]
+    parent = change(11, status=status, reason=None if status == "succeeded" else "why")(right())
+    child = Submitted(at=START, job_id="b", first=DUE, depends_on=("a",), runs_anyway=anyway)
+    both = [child, Journaled(at=START, occurrences=(("b", DUE),)), Stored(at=START, job_id="b"), *parent[:-1], *end]
+    return [*sorted(both, key=lambda event: event.at), parent[-1]]
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        family(),
+        family(status="dead_lettered", called_at=None),
+        family(status="dead_lettered", anyway=True),
+        family(called_at=43),
+    ],
+)
+def test_a_child_that_does_as_its_parent_says_passes(history: list[Event]) -> None:
+    assert check(History(history), PROMISE) == []
+
+
+@pytest.mark.parametrize(
+    ("history", "says"),
+    [
+        (family(called_at=12.5), "was called while its parents were {'a': 'open'}"),
+        (family(status="dead_lettered"), "was called while its parents were {'a': 'dead_lettered'}"),
+        (family(called_at=None), "was skipped for its parents, which are {'a': 'succeeded'}"),
+        (family(called_at=44), "came 0:00:31 after its parents were over"),
+    ],
+)
+def test_a_child_that_does_not_is_named(history: list[Event], says: str) -> None:
+    found = check(History(history), PROMISE)
+    assert [(one.invariant, says in one.text) for one in found] == [("DAG", True)], found
+
+
+def test_a_child_that_is_forgotten_is_named() -> None:
+    forgotten = [
+        event for event in family() if getattr(event, "job_id", "") != "b" or isinstance(event, Submitted | Stored)
+    ]
+    assert [one.invariant for one in check(History(forgotten), PROMISE)] == ["I1"]

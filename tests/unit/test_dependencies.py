@@ -83,7 +83,7 @@ def closure(graph: Graph) -> dict[str, set[str]]:
         changed = False
         for found in above.values():
             more = {far for near in found for far in above.get(near, ())} - found
-            found |= more
+            found.update(more)
             changed = changed or bool(more)
     return above
 
