@@ -1,7 +1,7 @@
 """The HTTP client of Duetime: one method a call of the API. It never retries and never changes what the API answers."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -71,6 +71,8 @@ class Submission:
     group: str | None = None
     max_attempts: int | None = None
     timeout_s: int | None = None
+    depends_on: Sequence[str] = ()
+    on_parent_failure: str | None = None
 
     def to_json(self) -> str:
         """The request body."""
@@ -85,6 +87,8 @@ class Submission:
             "timezone": self.timezone,
             "retry": None if self.max_attempts is None else {"max_attempts": self.max_attempts},
             "timeout_s": self.timeout_s,
+            "depends_on": list(self.depends_on) or None,
+            "on_parent_failure": self.on_parent_failure,
         }
         text = json.dumps({name: value for name, value in fields.items() if value is not None}, ensure_ascii=False)
         return text if self.payload_json is None else f'{text[:-1]}, "payload": {self.payload_json}}}'
@@ -115,6 +119,14 @@ class Client:
         """Submit a job; answers the job as created."""
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         return self.call("POST", "/v1/jobs", submission.to_json(), headers)
+
+    def submit_batch(self, jobs_json: str, *, idempotency_key: str | None = None) -> Document:
+        """Submit up to 100 jobs, each judged alone: `{"results": [{"index", "status", "job" or "problem"}, …]}`.
+
+        `jobs_json`: a JSON list of bodies as `Submission.to_json` makes them, sent to the letter.
+        """
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+        return self.call("POST", "/v1/jobs:batch", f'{{"jobs": {jobs_json}}}', headers)
 
     def get(self, job_id: str) -> Document:
         """The job, its status and its latest runs."""

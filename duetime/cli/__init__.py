@@ -37,7 +37,7 @@ def options(
     context.obj = url
 
 
-for command in (system.up, system.down, jobs.submit, jobs.show, jobs.runs, jobs.cancel, jobs.preview):
+for command in (system.up, system.down, jobs.submit, jobs.batch, jobs.show, jobs.runs, jobs.cancel, jobs.preview):
     app.command()(command)
 
 

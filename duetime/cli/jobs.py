@@ -68,6 +68,13 @@ def submit(
     ] = None,
     job_id: Annotated[str | None, typer.Option(metavar="ID", help="An id of your own choice.")] = None,
     name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
+    depends_on: Annotated[
+        list[str] | None,
+        typer.Option(metavar="JOB", help="Once this job has succeeded; may be given again. Needs no time."),
+    ] = None,
+    on_parent_failure: Annotated[
+        str | None, typer.Option(metavar="skip|run", help="What becomes of it when such a job does not succeed.")
+    ] = None,
     max_attempts: Annotated[int | None, typer.Option(help="How often a run is tried in all.")] = None,
     timeout: Annotated[str | None, typer.Option(metavar="DURATION", help="How long one attempt may take.")] = None,
     idempotency_key: Annotated[str | None, typer.Option(metavar="KEY", help="Makes it safe to send again.")] = None,
@@ -75,8 +82,10 @@ def submit(
     as_json: AsJson = False,
     sign: Sign = None,
 ) -> None:
-    """Submit a job: once (--at, --in) or recurring (--cron, --every)."""
-    _exactly_one({"--at": at, "--in": in_, "--cron": cron, "--every": every})
+    """Submit a job: once (--at, --in), recurring (--cron, --every), or after others (--depends-on)."""
+    times = {"--at": at, "--in": in_, "--cron": cron, "--every": every}
+    if not depends_on or any(value is not None for value in times.values()):
+        _exactly_one(times)
     now = datetime.now(UTC)
     submission = Submission(
         target=reading.target(handler, target),
@@ -89,10 +98,33 @@ def submit(
         name=name,
         max_attempts=max_attempts,
         timeout_s=None if timeout is None else reading.whole_seconds(timeout, "--timeout"),
+        depends_on=depends_on or (),
+        on_parent_failure=on_parent_failure,
     )
     with session(url, sign, as_json) as client:
         job = client.submit(submission, idempotency_key=idempotency_key)
         _show(client, job, follow, as_json, headline="submitted")
+
+
+def batch(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A JSON list of jobs, or one a line; - for the input.")],
+    *,
+    url: Url = DEFAULT_URL,
+    idempotency_key: Annotated[str | None, typer.Option(metavar="KEY", help="Makes it safe to send again.")] = None,
+    as_json: AsJson = False,
+    sign: Sign = None,
+) -> None:
+    """Submit up to 100 jobs in one call, each judged alone; they may depend on each other in any order."""
+    with session(url, sign, as_json) as client:
+        answer = client.submit_batch(reading.jobs_text(file), idempotency_key=idempotency_key)
+        if as_json:
+            print_json(answer)
+            refused = render.refused_of(answer)
+        else:
+            refused = render.results_list(out, answer)
+    if refused:
+        complain(f"{refused} of the jobs {'was' if refused == 1 else 'were'} not taken")
+        raise typer.Exit(Exit.REFUSED)
 
 
 def show(job: JobId, url: Url = DEFAULT_URL, follow: Watch = False, as_json: AsJson = False, sign: Sign = None) -> None:

@@ -43,18 +43,33 @@ def whole_seconds(text: str, option: str) -> int:
 
 def payload_text(text: str) -> str:
     """The JSON text that `--payload` means: itself, the content of `@file`, or of the standard input for `-`."""
-    if text == "-":
-        try:
-            text = sys.stdin.buffer.read().decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise UsageError(f"--payload: the standard input is not UTF-8: {error}") from None
-    elif text.startswith("@"):
-        try:
-            text = Path(text[1:]).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"--payload: {text[1:]} cannot be read: {error}") from None
+    if text == "-" or text.startswith("@"):
+        text = _content(text.removeprefix("@"), "--payload")
     _json(text, "--payload")
     return text
+
+
+def jobs_text(path: str) -> str:
+    """The JSON list of jobs that a file holds (`-`: the standard input): a list, `{"jobs": […]}`, or one job a line."""
+    text = _content(path, "FILE")
+    if text.lstrip().startswith("["):
+        _json(text, "FILE")
+        return text
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) > 1 and all(_is_json(line) for line in lines):
+        return f"[{', '.join(lines)}]"
+    whole = _json(text, "FILE")
+    if isinstance(whole, dict) and list(whole) == ["jobs"]:
+        return text.strip()[1:-1].partition(":")[2]
+    return f"[{text}]"
+
+
+def _content(path: str, option: str) -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8") if path == "-" else Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        what = "the standard input is not UTF-8" if path == "-" else f"{path} cannot be read"
+        raise UsageError(f"{option}: {what}: {error}") from None
 
 
 def check_text(arguments: Sequence[str]) -> None:
@@ -87,6 +102,14 @@ def target(handler: str | None, text: str | None) -> dict[str, JsonValue]:
     if not isinstance(value, dict):
         raise UsageError(f'--target must be a JSON object such as {{"kind": "python", "handler": "…"}}, not {text!r}')
     return value
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _json(text: str, option: str) -> JsonValue:

@@ -28,7 +28,19 @@ COLOURS = {
     "skipped": "bright_black",
     "paused": "bright_black",
 }
-_SHOWN = ("name", "group", "status", "target", "payload", "cron", "every", "run_at", "timezone", "next_run_at")
+_SHOWN = (
+    "name",
+    "group",
+    "status",
+    "target",
+    "payload",
+    "cron",
+    "every",
+    "run_at",
+    "timezone",
+    "next_run_at",
+    "depends_on",
+)
 
 
 def job_table(console: Console, job: dict[str, JsonValue]) -> None:
@@ -39,7 +51,7 @@ def job_table(console: Console, job: dict[str, JsonValue]) -> None:
     table.add_column(overflow="fold")
     for key in _SHOWN:
         value = job.get(key)
-        if value is not None and not (key == "timezone" and job.get("cron") is None):
+        if value not in (None, []) and not (key == "timezone" and job.get("cron") is None):
             shown = coloured(str(value)) if key == "status" else json_cell(value) if key == "payload" else cell(value)
             table.add_row(key.replace("_", " "), shown)
     retry = job.get("retry")
@@ -49,6 +61,28 @@ def job_table(console: Console, job: dict[str, JsonValue]) -> None:
     if runs_of(job):
         console.print("\n[bold]runs[/bold], newest first, times in UTC", highlight=False)
         runs_list(console, job)
+
+
+def results_list(console: Console, document: dict[str, JsonValue]) -> int:
+    """What became of the jobs of a batch, a line each. Returns how many were not taken."""
+    for result in _results_of(document):
+        job, problem = result.get("job"), result.get("problem")
+        if isinstance(job, dict):
+            _line(console, coloured(f"{job.get('status')!s:<13}"), cell(job.get("job_id")))
+        elif isinstance(problem, dict):
+            _line(console, f"[red]not taken    [/red]  jobs\\[{cell(result.get('index'))}]")
+            _below(console, cell(problem.get("detail")), indent=2)
+    return refused_of(document)
+
+
+def refused_of(document: dict[str, JsonValue]) -> int:
+    """How many jobs of a batch were not taken."""
+    return sum(result.get("status") != 201 for result in _results_of(document))
+
+
+def _results_of(document: dict[str, JsonValue]) -> list[dict[str, JsonValue]]:
+    results = document.get("results")
+    return [one for one in results if isinstance(one, dict)] if isinstance(results, list) else []
 
 
 def runs_list(console: Console, document: dict[str, JsonValue]) -> None:

@@ -323,3 +323,62 @@ def test_a_state_directory_that_cannot_be_made_is_told_in_a_line(run: Run, tmp_p
     assert err.startswith(f"duetime: the state directory {tmp_path / 'file' / 'state'} cannot be made: ")
     assert "Errno" not in err
     assert err.count("\n") == 1
+
+
+def test_submit_after_other_jobs_needs_no_time(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    child = {**JOB, "depends_on": ["a", "b"]}
+    with api(monkeypatch, Answer.of(child, 201)) as server:
+        code, out, _ = run(
+            "submit", "--handler", "h", "--depends-on", "a", "--depends-on", "b", "--on-parent-failure", "run"
+        )
+        assert run("submit", "--handler", "h", "--depends-on", "a", "--in", "5s")[0] == 0
+        assert run("submit", "--handler", "h", "--depends-on", "a", "--in", "5s", "--at", "now")[0] == 2
+        assert run("submit", "--handler", "h")[0] == 2
+    assert code == 0
+    sent = [json.loads(asked.body) for asked in server.asked]
+    assert (sent[0]["depends_on"], sent[0]["on_parent_failure"]) == (["a", "b"], "run")
+    assert sent[1].keys() == {"target", "run_at", "depends_on"}
+    assert '["a", "b"]' in out
+
+
+RESULTS = {
+    "results": [
+        {"index": 0, "status": 201, "job": JOB},
+        {"index": 1, "status": 400, "problem": {**PROBLEM, "detail": "jobs[1].cron: \x1b[2J is no cron"}},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    "content",
+    ['[{"a": 1.50}, {"b": "ä"}]', '{"a": 1.50}\n\n{"b": "ä"}\n', ' {"jobs": [{"a": 1.50}, {"b": "ä"}]}\n'],
+)
+def test_batch_sends_a_files_jobs_to_the_letter(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: str
+) -> None:
+    (tmp_path / "jobs").write_text(content)
+    with api(monkeypatch, Answer.of(RESULTS)) as server:
+        code, out, err = run("batch", str(tmp_path / "jobs"), "--idempotency-key", "k")
+    (asked,) = server.asked
+    assert (asked.method, asked.target, asked.headers["Idempotency-Key"]) == ("POST", "/v1/jobs:batch", "k")
+    assert json.loads(asked.body) == {"jobs": [{"a": 1.5}, {"b": "ä"}]}
+    assert b"1.50" in asked.body
+    assert code == 1
+    assert [line.rstrip() for line in out.splitlines()] == [
+        "scheduled      j1",
+        "not taken      jobs[1]",
+        "  jobs[1].cron: \\x1b[2J is no cron",
+    ]
+    assert "1 of the jobs was not taken" in err
+
+
+def test_batch_for_scripts_and_of_one_job(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "one").write_text('{"a":\n1}')
+    taken = {"results": [{"index": 0, "status": 201, "job": JOB}]}
+    with api(monkeypatch, Answer.of(taken)) as server:
+        code, out, err = run("batch", str(tmp_path / "one"), "--json")
+    assert json.loads(server.asked[0].body) == {"jobs": [{"a": 1}]}
+    assert (code, json.loads(out), err) == (0, taken, "")
+    assert run("batch", str(tmp_path / "nothing"))[0] == 2
+    (tmp_path / "none").write_text("{]")
+    assert run("batch", str(tmp_path / "none"))[0] == 2
