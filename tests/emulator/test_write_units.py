@@ -1,7 +1,7 @@
 """What a run costs in write units, from the emulator's ConsumedCapacity, all of it counted: submit to success.
 
-For PartiQL statements the emulator counts 1 each; what DynamoDB charges for the index besides is added here: 1 to take
-a job out of it, 2 to move it (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html).
+For PartiQL statements the emulator counts 1 each; what DynamoDB charges for the index besides is added here: 1 to put
+a job into it or take it out, 2 to move it (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html).
 """
 
 import threading
@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from shared.flows import claims
+from shared.flows.batch import Wish
+from shared.model.job import JobSpec, Schedule, Target
 from shared.store import keys
-from tests.support import calls
+from tests.support import calls, partiql
 from tests.support.aws import Aws
 from tests.support.calls import Call, Observer
 from tests.support.clocks import ManualClock
@@ -47,7 +49,7 @@ class WriteUnits(Observer):
         if call.operation == "BatchExecuteStatement":
             units = sum(one["CapacityUnits"] for one in consumed)
             units += sum(self._index_units(statement["Statement"]) for statement in call.params["Statements"])
-            kind = "claim"
+            kind = "job" if partiql.is_insert(call.params["Statements"][0]["Statement"]) else "claim"
         else:
             units = consumed["CapacityUnits"]
             kind = (call.params.get("Item") or call.params["Key"])[keys.SK]["S"].partition("#")[0]
@@ -57,6 +59,8 @@ class WriteUnits(Observer):
 
     @staticmethod
     def _index_units(statement: str) -> int:
+        if partiql.is_insert(statement):
+            return 1 if f"'{keys.DUE_KEY}'" in statement else 0
         return 2 if f'SET "{keys.DUE_KEY}"' in statement else 1 if f'REMOVE "{keys.DUE_KEY}"' in statement else 0
 
 
@@ -103,3 +107,46 @@ def test_a_recurring_run_costs_at_most_5_2_write_units(
     assert runs == 2 * JOBS
     assert sum(world.target.counts().values()) == runs
     assert units.total / runs <= 5.2, units.by_kind
+
+
+class Requests(Observer):
+    """How many requests were made."""
+
+    order = calls.LOG
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def on_answer(self, call: Call) -> None:
+        self.count += 1
+
+
+NEAR = ("12:00:05", (3.0, 4.0), (1.14, 0.16))  # due at once: journaled and sent
+FAR = ("14:00:00", (2.0, 1.0), (2.0, 0.04))  # into the index
+
+
+@pytest.mark.parametrize(("due", "one_by_one", "together"), [NEAR, FAR])
+def test_what_a_hundred_jobs_in_one_call_save(
+    aws: Aws, clock: ManualClock, due: str, one_by_one: tuple[float, float], together: tuple[float, float]
+) -> None:
+    """Write units and requests a job."""
+    clock.set(at("12:00"))
+    world, target = World(aws, clock), Target(kind="python", params={"handler": "demo.echo"})
+
+    def spec() -> JobSpec:
+        return JobSpec(
+            job_id=world.api.new_job_id(),
+            name="an ordinary job",
+            target=target,
+            payload=PAYLOAD,
+            schedule=Schedule(run_at=at(due)),
+        )
+
+    for most, submit in (
+        (one_by_one, lambda specs: [world.api.submit.submit(one, clock.now()) for one in specs]),
+        (together, lambda specs: world.api.batch.submit([Wish(one.job_id, one) for one in specs], clock.now())),
+    ):
+        units, requests = WriteUnits(), Requests()
+        with calls.observing(units), calls.observing(requests):
+            submit([spec() for _ in range(JOBS)])
+        assert (units.total / JOBS, requests.count / JOBS) == most, units.by_kind
