@@ -21,6 +21,7 @@ from shared.store.run_requests import RunChangedError, RunRequests
 from shared.store.runs import Runs
 
 AT_ONCE = 100  # dead-lettered runs that one call redrives
+PAGES = 10  # of 1 MB of a job's history that one call reads
 _INSTANT = timedelta(microseconds=1)
 
 
@@ -74,12 +75,15 @@ class AgainFlow:
     def redrive(self, job_id: str, scheduled_for: datetime, now: datetime) -> Run:
         """A dead-lettered run again: all attempts anew, its history kept.
 
-        Raises JobNotFoundError; ConflictError when the run is not dead-lettered, or its job is cancelled.
+        Raises JobNotFoundError; ConflictError when the run is not dead-lettered, or its job is cancelled, or it is one
+        of an earlier job of this id.
         """
         job = self._job(job_id)
         run = self.runs.get(job_id, scheduled_for)
         if run is None:
             raise JobNotFoundError(f"job {job_id!r} has no run of {to_text(scheduled_for)}")
+        if _is_of_earlier(job, run):
+            raise ConflictError(f"run {to_text(scheduled_for)} is one of an earlier job {job_id!r}, which is gone")
         if run.status is RunStatus.DEAD_LETTERED and self._redrive(job, [run], now):
             return self.runs.get(job_id, scheduled_for) or run
         there = self.runs.get(job_id, scheduled_for) or run
@@ -91,7 +95,7 @@ class AgainFlow:
         Raises JobNotFoundError; ConflictError when the job is cancelled.
         """
         job = self._job(job_id)
-        found = self.runs.dead_lettered(job_id, AT_ONCE + 1)
+        found = self.runs.dead_lettered(job_id, AT_ONCE + 1, PAGES, job.created_at)
         again = self._redrive(job, found[:AT_ONCE], now) if found else []
         return Redriven(tuple(run.scheduled_for for run in again), more=len(found) > AT_ONCE)
 
@@ -123,6 +127,11 @@ class AgainFlow:
 
     def _shard(self, job: Job) -> int:
         return shard_of(job.job_id, self.jobs.shards)
+
+
+def _is_of_earlier(job: Job, run: Run) -> bool:
+    """Whether the run is of a job that had this id before: it must not begin again with this one's payload."""
+    return bool(run.attempts) and run.attempts[-1].started_at < job.created_at
 
 
 def _message(job: Job, scheduled_for: datetime) -> Message:

@@ -306,7 +306,7 @@ class AttemptFlow:
         run, runs, now = self._running(), self.workshop.runs, self.workshop.clock.now()
         job, comes_again = void.job, void.reason != EXPIRED and _comes_again(void.job, run.scheduled_for)
         try:
-            if run.requested_at is not None:
+            if run.requested_at is not None and void.reason != EXPIRED:
                 runs.cancel(run, run.attempts[:-1], void.reason, now)
             elif run.attempt > 1 and job is not None and comes_again:
                 runs.hand_over(run, run.attempts[:-1], job.revision, now)  # its own message goes on with it

@@ -9,6 +9,7 @@ from shared.flows.enqueue import Enqueuer
 from shared.model.errors import ConflictError, JobNotFoundError
 from shared.model.job import Job
 from shared.model.message import Message
+from shared.rules.changes import dropped
 from shared.rules.sharding import shard_of
 from shared.store.jobs import JobChangedError, Jobs
 
@@ -45,7 +46,7 @@ class Changer:
         if wanted.revision == seen.revision:
             self.jobs.change(seen, wanted, now, when=False)
             return wanted
-        claimed, messages = claimed_at_once(wanted, now, self.horizon_s)
+        claimed, messages = claimed_at_once(wanted, now, self.horizon_s, dropped(seen, wanted.spec, now))
         ttl = over_at(claimed, now, self.jobs.retention)
 
         def write() -> tuple[Message, ...]:

@@ -9,7 +9,7 @@ from shared.model.job import Due, Job, JobStatus
 from shared.model.message import Message
 from shared.queue import JobQueue
 from shared.rules.lease import first_lease_s
-from shared.rules.plan import Plan, plan
+from shared.rules.plan import Occurrence, Plan, plan
 from shared.store.jobs import STATEMENTS, Claim, ClaimOutcome, Jobs
 from shared.store.journal import Journal, Page
 
@@ -92,21 +92,21 @@ class Claimer:
 
 def messages_of(due: Due, plan: Plan, fence: int) -> tuple[Message, ...]:
     """The messages that a claim sends, one an occurrence."""
-    lease_s = first_lease_s(due.timeout_s)
-    return tuple(
-        Message(
-            job_id=due.job_id,
-            scheduled_for=occurrence.scheduled_for,
-            revision=due.revision,
-            fence=fence,
-            lease_s=lease_s,
-            skip=occurrence.skip,
-            missed=occurrence.missed,
-            missed_until=occurrence.missed_until,
-            priority=due.priority,
-            group=due.group,
-        )
-        for occurrence in plan.occurrences
+    return tuple(_message(due, occurrence, fence) for occurrence in plan.occurrences)
+
+
+def _message(due: Due, occurrence: Occurrence, fence: int) -> Message:
+    return Message(
+        job_id=due.job_id,
+        scheduled_for=occurrence.scheduled_for,
+        revision=due.revision,
+        fence=fence,
+        lease_s=first_lease_s(due.timeout_s),
+        skip=occurrence.skip,
+        missed=occurrence.missed,
+        missed_until=occurrence.missed_until,
+        priority=due.priority,
+        group=due.group,
     )
 
 
@@ -131,11 +131,14 @@ def _all(groups: Iterable[tuple[Message, ...]]) -> Iterator[Message]:
         yield from group
 
 
-def claimed_at_once(job: Job, now: datetime, horizon_s: int) -> tuple[Job, tuple[Message, ...]]:
-    """The job as a submit, a resume or a new schedule leaves it, with what is due within the horizon claimed."""
+def claimed_at_once(
+    job: Job, now: datetime, horizon_s: int, dropped: Occurrence | None = None
+) -> tuple[Job, tuple[Message, ...]]:
+    """The job as a submit, a resume or a new schedule leaves it, with what is due within the horizon claimed.
+
+    `dropped`: what the new schedule takes away, to be recorded first.
+    """
     if job.status is not JobStatus.SCHEDULED or job.due_at is None:
-        return job, ()
-    if job.due_at > now + timedelta(seconds=horizon_s):
         return job, ()
     due = Due(
         job_id=job.job_id,
@@ -147,9 +150,12 @@ def claimed_at_once(job: Job, now: datetime, horizon_s: int) -> tuple[Job, tuple
         priority=job.spec.priority,
         group=job.spec.group,
     )
+    recorded = (_message(due, dropped, fence=0),) if dropped else ()
+    if job.due_at > now + timedelta(seconds=horizon_s):
+        return job, recorded
     taken = plan(due, now, horizon_s)
     claimed = replace(job, due_at=taken.next_due_at, runs_claimed=taken.runs_claimed, claimed_until=taken.claimed_until)
-    return claimed, messages_of(due, taken, fence=0)
+    return claimed, recorded + messages_of(due, taken, fence=0)
 
 
 def over_at(job: Job, now: datetime, retention: timedelta) -> datetime | None:

@@ -16,6 +16,7 @@ from shared.model.job import Job, JobSpec, JobStatus
 from shared.model.run import Run, RunStatus
 from shared.queue import SendError
 from shared.rules import changes
+from shared.rules.changes import RESCHEDULED
 from shared.rules.lifecycle import is_over
 from shared.store.codec import PAYLOAD_INLINE_BYTES
 from shared.store.run_requests import RunRequests
@@ -93,8 +94,10 @@ class ControlFlow:
         starts. Raises JobNotFoundError, PreconditionError, ConflictError, and what `change` raises.
         """
         written: list[int] = []  # the versions that this call may have made: its own are no reason to refuse
+        before: list[Job] = []
 
         def decide(job: Job) -> Job | None:
+            before.append(job)
             if versions is not None and job.version not in versions and job.version not in written:
                 raise PreconditionError(f"job {job_id!r} is at version {job.version}")
             self._refuse_if_over(job, "change")
@@ -105,7 +108,18 @@ class ControlFlow:
             written.append(job.version + 1)
             return changes.with_spec(job, spec, now, self._payload_id(job, spec))
 
-        return self._view(self.changer.run(job_id, decide, now), now)
+        job = self.changer.run(job_id, decide, now)
+        self._end_waiting(before[-1], job, now)
+        return self._view(job, now)
+
+    def _end_waiting(self, before: Job, job: Job, now: datetime) -> None:
+        """End the run of a paused one-off that has another time now: nothing but a resume would have brought it."""
+        run_at = before.spec.schedule.run_at
+        if before.status is not JobStatus.PAUSED or run_at is None or run_at == job.spec.schedule.run_at:
+            return
+        run = self.runs.get(job.job_id, run_at)
+        if run is not None and run.requested_at is None and run.status in (RunStatus.FAILED, RunStatus.ENQUEUED):
+            self.requests.cancel(run, job.revision, RESCHEDULED, now)
 
     def _payload_id(self, job: Job, spec: JobSpec) -> str | None:
         if spec.payload == job.spec.payload:

@@ -17,6 +17,7 @@ from shared.store.shards import Shards
 SHOWN_RUNS = 20
 CHECKED_SLOTS = 200
 TICK_OVERDUE = timedelta(minutes=3)
+_INSTANT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,12 +116,15 @@ class InspectFlow:
 
 
 def latest_runs(run_store: Runs, job: Job) -> tuple[Run, ...]:
-    """The latest runs, newest first; a one-off's own is among them, however many an earlier job of its id left."""
+    """The latest runs, newest first. The last of the schedule is among them once all are claimed, however many there
+    are that a user asked for since, or that an earlier job of the id left.
+    """
     found = run_store.newest(job.job_id, SHOWN_RUNS)
-    run_at = job.spec.schedule.run_at
-    if run_at is not None and len(found) == SHOWN_RUNS and found[-1].scheduled_for > run_at:
-        own = run_store.get(job.job_id, run_at)
-        found = [*found[:-1], own] if own else found
+    last = job.spec.schedule.run_at or (job.claimed_until if job.due_at is None else None)
+    if last is not None and len(found) == SHOWN_RUNS and found[-1].scheduled_for > last:
+        before = run_store.newest(job.job_id, 1, before=last + _INSTANT)
+        own = [run for run in before if (run.missed_until or run.scheduled_for) >= last]
+        found = [*found[: SHOWN_RUNS - len(own)], *own]
     return tuple(found)
 
 
@@ -134,7 +138,8 @@ def shown_status(job: Job, runs: tuple[Run, ...]) -> str:
     run = _own_run(job, runs)
     if job.status is JobStatus.CANCELLED:
         # A run that was going on when the cancel came goes on to its end, and shows it.
-        return run.status if run and run.status not in (RunStatus.SKIPPED, RunStatus.FAILED) else job.status
+        waits = (RunStatus.ENQUEUED, RunStatus.FAILED)
+        return run.status if run and run.status not in (*waits, RunStatus.SKIPPED) else job.status
     if job.status is JobStatus.PAUSED and run is not None and is_over(run.status):
         return run.status  # it was going on when the pause came
     if job.status is not JobStatus.SCHEDULED or job.due_at is not None:

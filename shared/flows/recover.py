@@ -74,6 +74,8 @@ def _was_claimed(job: Job, message: Message) -> bool:
         return _is_owed_a_record(job, message.scheduled_for)
     if job.revision < message.revision:
         return False
+    if message.skip is not None and message.scheduled_for <= job.changed_at:  # what a new schedule has taken away
+        return True
     if job.claimed_until is None or message.scheduled_for > job.claimed_until:
         return False
     if job.due_at is not None and job.due_at <= message.scheduled_for:

@@ -70,6 +70,12 @@ def is_slot(schedule: Schedule, job_id: str, moment: datetime) -> bool:
     return next_slot(schedule, job_id, moment - _INSTANT) == moment
 
 
+def span(schedule: Schedule, job_id: str, first: datetime, until: datetime, skip: str) -> Occurrence:
+    """The occurrences from `first` to `until`, both of them included, as one that is recorded as skipped."""
+    count = 1 + count_slots(schedule, job_id, first, until, COUNT_LIMIT - 1)
+    return Occurrence(scheduled_for=first, skip=skip, missed=count, missed_until=until)
+
+
 def _next(job: Due, last: datetime, runs_claimed: int) -> datetime | None:
     if job.schedule.max_runs is not None and runs_claimed >= job.schedule.max_runs:
         return None
@@ -86,13 +92,8 @@ def _missed(job: Due, now: datetime, horizon_s: int) -> tuple[tuple[Occurrence, 
         return (), []
     latest = latest_slot(job.schedule, job.job_id, job.due_at, late_before) or job.due_at
     if job.schedule.catch_up == "skip":
-        return (_span(job, latest),), []
+        return (span(job.schedule, job.job_id, job.due_at, latest, CATCH_UP),), []
     if latest == job.due_at:
         return (), [latest]
     before = latest_slot(job.schedule, job.job_id, job.due_at, latest - _INSTANT) or job.due_at
-    return (_span(job, before),), [latest]
-
-
-def _span(job: Due, until: datetime) -> Occurrence:
-    count = 1 + count_slots(job.schedule, job.job_id, job.due_at, until, COUNT_LIMIT - 1)
-    return Occurrence(scheduled_for=job.due_at, skip=CATCH_UP, missed=count, missed_until=until)
+    return (span(job.schedule, job.job_id, job.due_at, before, CATCH_UP),), [latest]

@@ -49,7 +49,7 @@ class ClaimOutcome(Enum):
 
     WON = "won"
     LOST = "lost"  # the job is no longer as it was seen: claimed by another tick, or changed by its user
-    OVERTAKEN = "overtaken"  # lost, and a newer tick has claimed further: whether this one was made first is not to see
+    OVERTAKEN = "overtaken"  # lost, by a claim or a change on top: whether this one was made first is not to see
     THROTTLED = "throttled"
 
 
@@ -242,9 +242,13 @@ class Jobs:
 def is_same(job: Job, there: Job) -> bool:
     """Whether `there` is `job` as it was written: then a first try took effect and only its answer was lost.
 
-    It may have been cancelled since: that must hold, and not be taken for a job that is over and can be replaced.
+    It may have been changed or cancelled since: that must hold, and a cancelled one not be taken for one to replace.
     """
-    return (there.created_at, there.spec) == (job.created_at, job.spec) and there.revision >= job.revision
+    #   submit:  put (version 1), its answer is lost ────────────────────────── made again: _FREE fails
+    #   user:                                         PATCH (version 2)
+    if there.created_at != job.created_at or there.revision < job.revision:
+        return False
+    return there.spec == job.spec or there.version > job.version
 
 
 def _is_change(there: Job, job: Job) -> bool:

@@ -3,9 +3,9 @@
 What users ask of runs is in store.run_requests.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from shared.model.errors import LeaseLostError
@@ -19,6 +19,7 @@ from shared.store.codec import attempts_value, lost, read_all, run_of, span_of
 from shared.store.table import ConditionFailedError, Item, Table, number, text
 
 _INSTANT = timedelta(microseconds=1)
+_EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 
 # Named clauses of the conditions below.
 _ABSENT = "attribute_not_exists(#pk)"
@@ -27,6 +28,7 @@ _WAITING = "#status = :enqueued"
 _LEASE_OVER = "#status = :running AND #lease_expires_at < :now"
 _NOT_NEWER = "#revision <= :revision"
 _MINE = "#status = :running AND #attempt = :attempt AND #attempts[{last}].#worker = :worker"
+_SHORTER = "#status = :skipped AND attribute_not_exists(#missed_until)"
 _NOT_CANCELLED = "(attribute_not_exists(#cancel_requested) OR #cancel_requested <= #revision)"
 
 _NOT_AWAITED = "attribute_not_exists(#has_children)"
@@ -213,7 +215,10 @@ class Runs:
             raise self._not_mine(run, failed.item) from None
 
     def record_skip(self, message: Message, reason: str, now: datetime) -> Run | None:
-        """Record an occurrence that is not run. What is there already stays, and is returned."""
+        """Record an occurrence that is not run. What is there already stays, and is returned.
+
+        But a span that begins with it takes the place of a record of this one occurrence.
+        """
         item: Item = {
             **keys.run_key(message.job_id, message.scheduled_for),
             "status": text(lifecycle.after(RunStatus.ENQUEUED, Event.SKIP)),
@@ -223,10 +228,12 @@ class Runs:
             "reason": text(reason),
             keys.TTL_ATTRIBUTE: self._ttl(now),
         }
+        condition, values = _ABSENT, Item()
         if message.missed is not None and message.missed_until is not None:
             item |= {"missed": number(message.missed), "missed_until": text(sort_text(message.missed_until))}
+            condition, values = f"{_ABSENT} OR ({_SHORTER})", {":skipped": item["status"]}
         try:
-            self.table.put(item, _ABSENT)
+            self.table.put(item, condition, values)
         except ConditionFailedError as refused:
             if refused.item is None:
                 raise _vanished(message) from refused
@@ -279,15 +286,38 @@ class Runs:
                 break
         return found
 
-    def dead_lettered(self, job_id: str, limit: int) -> list[Run]:
-        """Dead-lettered runs of the job, newest first."""
+    def dead_lettered(self, job_id: str, limit: int, pages: int = 10, begun_since: datetime = _EARLIEST) -> list[Run]:
+        """Dead-lettered runs of the job, newest first: of the newest `pages` pages of 1 MB, and then by the index.
+
+        The index lags by a moment, and does not have what release 0.1.0 wrote. Without those that ended before
+        `begun_since`.
+        """
         found: list[Run] = []
         values = {":dead": text(RunStatus.DEAD_LETTERED)}
-        for items, _ in self._pages(job_id, None, None, only="#status = :dead", values=values):
-            found += [run_of(item) for item in items]
-            if len(found) >= limit:
+        for place, (items, end) in enumerate(self._pages(job_id, None, None, only="#status = :dead", values=values)):
+            found += _begun_since(begun_since, map(run_of, items))
+            if len(found) < limit and end is not None and place + 1 >= pages:
+                before = keys.scheduled_for_of(end[keys.SK]["S"])
+                found += self._dead_before(job_id, before, limit - len(found), begun_since)
+            if len(found) >= limit or place + 1 >= pages:
                 break
         return found[:limit]
+
+    def _dead_before(self, job_id: str, before: datetime, limit: int, begun_since: datetime) -> list[Run]:
+        values = {
+            ":list_key": text(keys.dead_list_key(keys.dead_part_of(job_id))),
+            ":first": text(keys.dead_list_at(job_id, _EARLIEST)),
+            ":last": text(keys.dead_list_at(job_id, before - _INSTANT)),
+        }
+        condition = "#list_key = :list_key AND #list_at BETWEEN :first AND :last"
+        found: list[Run] = []
+        pages = self.table.query(condition, values, index=keys.LIST_INDEX, newest_first=True, limit=limit)
+        for items, _ in pages:
+            there = self.get_many([(job_id, keys.scheduled_for_of(item[keys.SK]["S"])) for item in items])
+            found += _begun_since(begun_since, (run for run in there if run.status is RunStatus.DEAD_LETTERED))
+            if len(found) >= limit:
+                break
+        return sorted(found, key=lambda run: run.scheduled_for, reverse=True)
 
     def _pages(
         self,
@@ -382,6 +412,10 @@ class Runs:
 
     def _ttl(self, now: datetime) -> dict[str, str]:
         return number(epoch_s(now + self.retention))
+
+
+def _begun_since(moment: datetime, runs: Iterable[Run]) -> list[Run]:
+    return [run for run in runs if not run.attempts or run.attempts[-1].started_at >= moment]
 
 
 def is_same_attempt(there: Run, run: Run) -> bool:

@@ -1,7 +1,5 @@
 """A call takes effect, its answer is lost, and before botocore makes it again somebody else goes on (I1, I2, I5)."""
 
-import contextlib
-from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
@@ -18,22 +16,6 @@ SEND = "sqs:SendMessageBatch"
 CLAIM = "dynamodb:BatchExecuteStatement"
 
 
-@contextlib.contextmanager
-def lost_and_meanwhile(aws: Aws, match: faults.Match, act: Callable[[], object]) -> Iterator[None]:
-    """The first matching call takes effect, its answer is lost, `act` happens, and it is made again."""
-    acted = False
-
-    def meanwhile(call: faults.Call) -> bool:
-        nonlocal acted
-        if not acted and faults.matches(match, call):
-            acted = True
-            act()
-        return False
-
-    with faults.answer_lost(aws, match), faults.refusing(meanwhile):
-        yield
-
-
 def test_i1_a_claim_made_twice_with_a_newer_ticks_claim_in_between_is_recovered(aws: Aws, clock: ManualClock) -> None:
     world, late = World(aws, clock), World(aws, clock)
     world.submit(job_id="a", every="60s")
@@ -44,7 +26,7 @@ def test_i1_a_claim_made_twice_with_a_newer_ticks_claim_in_between_is_recovered(
         assert ticked.claimed.won == 1
 
     clock.set(START + timedelta(seconds=70))
-    with lost_and_meanwhile(aws, CLAIM, newer_tick):
+    with faults.lost_and_meanwhile(aws, CLAIM, newer_tick):
         (ticked,) = world.tick()
     assert (ticked.claimed.won, ticked.claimed.lost) == (0, 1)
     world.pass_time(420)
@@ -65,7 +47,7 @@ def test_i2_a_start_taken_back_twice_leaves_the_next_ones_start_alone(aws: Aws, 
     def other_executor() -> None:
         runs.start(message_of(second.body), "other", clock.now())
 
-    takes_back = lost_and_meanwhile(aws, lambda call: call.name == "dynamodb:DeleteItem", other_executor)
+    takes_back = faults.lost_and_meanwhile(aws, lambda call: call.name == "dynamodb:DeleteItem", other_executor)
     with reads_job, takes_back:
         world.executor.run([first])
     (run,) = world.runs("a")
@@ -80,7 +62,7 @@ def test_i5_a_submit_made_twice_does_not_bring_a_cancelled_job_back(aws: Aws, cl
     def cancel() -> None:
         assert other.cancel("a").status == "cancelled"
 
-    with lost_and_meanwhile(aws, faults.writes("job"), cancel):
+    with faults.lost_and_meanwhile(aws, faults.writes("job"), cancel):
         world.submit(job_id="a", run_at="2026-11-30T11:58:00Z")
     world.pass_time(200)
     assert world.show("a").status == "cancelled"

@@ -1,17 +1,20 @@
 """Pause and resume: what was claimed is void, `catch_up` makes up for what was missed, `max_runs` stays exact."""
 
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
 
 from shared.flows.execute import Handled
+from shared.model.call import Call
 from shared.model.errors import ConflictError, JobNotFoundError
+from shared.model.message import Message
+from shared.model.run import Result
 from shared.queue import message_of
-from tests.flows.test_lost_answers import CLAIM, lost_and_meanwhile
 from tests.support import faults
 from tests.support.aws import Aws
 from tests.support.clocks import ManualClock
-from tests.support.world import World, failure
+from tests.support.world import SUCCEED, World, failure
 
 pytestmark = pytest.mark.backends("moto", "emulator")
 
@@ -147,7 +150,7 @@ def test_i1_a_claim_made_twice_with_a_pause_in_between_leaves_a_record(world: Wo
         world.clock.set(at("12:20:01"))
         other.pause("a")
 
-    with lost_and_meanwhile(world.aws, CLAIM, pauses):
+    with faults.lost_and_meanwhile(world.aws, "dynamodb:BatchExecuteStatement", pauses):
         (ticked,) = world.tick()
     assert ticked.claimed.lost == 1
     world.pass_time(180)
@@ -211,3 +214,161 @@ def test_unknown_and_cancelled_jobs_cannot_be_paused_or_resumed(world: World) ->
         with pytest.raises(ConflictError, match="is cancelled"):
             say("a")
     assert world.items("run#") == []
+
+
+def test_i1_what_was_due_before_the_pause_and_not_started_is_recorded(world: World) -> None:
+    world.submit(job_id="a", cron="* * * * *")
+    world.clock.set(at("12:02:10"))  # no executor came
+    world.pause("a")
+    world.deliver()
+    assert world.target.calls == []
+    assert [(run.scheduled_for, run.status, run.reason) for run in world.runs("a")] == [
+        (at("12:01:00"), "skipped", "paused"),
+        (at("12:02:00"), "skipped", "paused"),
+    ]
+    world.clock.set(at("12:03:10"))
+    world.resume("a")
+    world.pass_time(60)
+    assert hours(world) == ["12:03", "12:04"]
+
+
+def test_i1_what_was_journaled_and_not_claimed_before_the_pause_comes_with_the_resume(world: World) -> None:
+    world.submit(job_id="a", cron="*/10 * * * *", catch_up="all")
+    world.clock.set(at("12:11:00"))
+    with faults.crash(before="dynamodb:BatchExecuteStatement"):
+        world.tick()
+    world.clock.set(at("12:11:20"))
+    world.pause("a")
+    world.pass_time(300)
+    assert (world.runs("a"), world.items("claim#")) == ([], [])
+    world.resume("a")
+    world.deliver()
+    assert hours(world) == ["12:10"]
+
+
+def test_a_running_attempt_goes_on_and_its_retry_ends_with_the_pause(world: World) -> None:
+    world.submit(job_id="a", cron="* * * * *", base_s=20)
+
+    def script(call: Call) -> Result:
+        if call.scheduled_for == at("12:01:00"):
+            world.pause("a")
+            return failure()
+        return SUCCEED
+
+    world.target.script = script
+    world.clock.set(at("12:01:01"))
+    world.deliver()
+    assert world.statuses("a") == ["failed"]
+    world.pass_time(60)
+    (run,) = world.runs("a")
+    assert (run.status, run.reason, run.attempt) == ("cancelled", "paused", 1)
+    world.resume("a")
+    world.pass_time(70)
+    assert hours(world) == ["12:01", "12:02", "12:03"]
+    assert world.audit().findings == 0
+
+
+def test_a_one_off_that_succeeds_while_it_is_paused_is_over(world: World) -> None:
+    def script(call: Call) -> Result:
+        world.pause("a")
+        return SUCCEED
+
+    world.target.script = script
+    world.submit(job_id="a", run_at="2026-11-30T12:00:40Z")
+    world.clock.set(at("12:00:41"))
+    world.deliver()
+    assert world.show("a").status == "succeeded"
+    assert world.pause("a").status == "succeeded"  # the same call again
+    for say in (world.resume, world.cancel):
+        with pytest.raises(ConflictError, match="is over"):
+            say("a")
+    world.submit(job_id="a", run_at="2026-11-30T12:20:00Z")  # the id is free again
+
+
+def test_a_paused_one_off_is_kept_longer_than_the_retention(world: World) -> None:
+    world.submit(job_id="a", run_at="2026-11-30T12:00:40Z")
+    (item,) = world.items("job")
+    assert "ttl" in item
+    world.pause("a")
+    (item,) = world.items("job")
+    assert "ttl" not in item
+    world.resume("a")
+    (item,) = world.items("job")
+    assert "ttl" in item
+
+
+def test_a_resume_within_the_backoff_does_not_cost_an_attempt(world: World) -> None:
+    world.target.script = lambda call: failure() if call.attempt == 1 else SUCCEED
+    world.submit(job_id="a", run_at="2026-11-30T12:00:40Z", max_attempts=2, base_s=60)
+    world.clock.set(at("12:00:41"))
+    world.deliver()
+    world.pause("a")
+    world.clock.advance(5)
+    world.resume("a")
+    world.pass_time(200)
+    assert [call.attempt for call, _ in world.target.calls] == [1, 2]
+    assert world.show("a").status == "succeeded"
+
+
+def test_deadline_and_end_at_hold_over_a_pause(world: World) -> None:
+    world.submit(job_id="once", run_at="2026-11-30T12:01:00Z", deadline_s=120)
+    world.submit(job_id="a", cron="* * * * *", end_at="2026-11-30T12:03:00Z", catch_up="all", deadline_s=400)
+    for job_id in ("once", "a"):
+        world.pause(job_id)
+    world.clock.set(at("12:08:30"))
+    world.deliver()
+    for job_id in ("once", "a"):
+        world.resume(job_id)
+    world.deliver()
+    (run,) = world.runs("once")
+    assert (run.status, run.reason) == ("skipped", "expired")
+    assert [(run.status, run.reason) for run in world.runs("a")] == [
+        ("skipped", "expired"),
+        ("succeeded", None),
+        ("succeeded", None),
+    ]
+    assert (world.show("a").status, world.show("once").status) == ("completed", "skipped")
+
+
+def test_jitter_and_dst_gaps_are_the_same_after_a_pause(world: World) -> None:
+    gap = {"cron": "30 2 * * *", "timezone": "Europe/Berlin", "start_at": "2027-03-27T12:00:00Z"}
+    world.submit(job_id="skips", dst_gap="skip", **gap)
+    world.submit(job_id="runs", **gap)
+    world.submit(job_id="j", cron="* * * * *", jitter_s=50)
+    due = [world.show(job_id).next_run_at for job_id in ("skips", "runs", "j")]
+    for job_id in ("skips", "runs", "j"):
+        world.pause(job_id)
+        world.resume(job_id)
+    assert [world.show(job_id).next_run_at for job_id in ("skips", "runs", "j")] == due
+    assert due[:2] == [datetime.fromisoformat(f"2027-03-{day}+00:00") for day in ("29T00:30", "28T01:00")]
+
+
+def test_a_message_of_before_the_pause_does_not_hold_up_the_resumed_run(world: World) -> None:
+    world.submit(job_id="a", cron="* * * * *")
+    world.pause("a")
+    world.resume("a")
+    world.clock.set(at("12:01:00"))
+    handled = world.deliver()  # two messages of 12:01: which is received first is not known
+    world.clock.advance(4)
+    handled += world.deliver()
+    assert hours(world) == ["12:01"]
+    assert all(one.ended.done for one in world.deliver())
+    (run,) = world.runs("a")
+    assert (run.status, run.revision, run.attempt) == ("succeeded", 3, 1)
+    assert run.attempts[0].started_at <= at("12:01:04")
+
+
+def test_a_span_takes_the_place_of_a_single_record(world: World) -> None:
+    """A void start has recorded the first of several occurrences that a late message stands for."""
+    runs = world.executor.workshop.runs
+    one = Message(job_id="a", scheduled_for=at("12:01:00"), revision=1, fence=0, lease_s=60)
+    span = replace(one, skip="rescheduled", missed=3, missed_until=at("12:03:00"))
+    assert runs.record_skip(one, "rescheduled", at("12:05:00")) is None
+    assert runs.record_skip(span, "rescheduled", at("12:05:00")) is None
+    again = runs.record_skip(replace(span, missed=2, missed_until=at("12:02:00")), "catch_up", at("12:05:00"))
+    assert again is not None
+    assert (again.missed, again.reason) == (3, "rescheduled")
+    runs.start(replace(one, job_id="b"), "w", at("12:05:00"))
+    there = runs.record_skip(replace(span, job_id="b"), "rescheduled", at("12:05:00"))
+    assert there is not None
+    assert there.status == "running"

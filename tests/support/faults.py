@@ -139,6 +139,22 @@ def answer_lost(aws: Any, match: Match) -> Iterator[None]:
     assert observer.repeated is not None, f"no call like {match} was made"
 
 
+@contextlib.contextmanager
+def lost_and_meanwhile(aws: Any, match: Match, act: Callable[[], object]) -> Iterator[None]:
+    """The first matching call takes effect, its answer is lost, `act` happens, and it is made again."""
+    acted = False
+
+    def meanwhile(call: Call) -> bool:
+        nonlocal acted
+        if not acted and matches(match, call):
+            acted = True
+            act()
+        return False
+
+    with answer_lost(aws, match), refusing(meanwhile):
+        yield
+
+
 @dataclass
 class Log(Observer):
     """Keeps every call that is made."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from functions.submit.models import Limits
 from functions.submit.patch import patched, read_patch
+from shared.flows.attempt import Ended
 from shared.flows.audit import Audited
 from shared.flows.execute import ExecuteFlow, Handled, Received
 from shared.flows.inspect import JobView
@@ -187,7 +188,7 @@ class World:
     def redrive(self, job_id: str, scheduled_for: datetime) -> Run:
         return self.api.again.redrive(job_id, scheduled_for, self.clock.now())
 
-    def patch(self, job_id: str, **changes: Any) -> JobView:
+    def patch(self, job_id: str, /, **changes: Any) -> JobView:
         """Change a job; fields as on the wire. `if_version`: the version that it must have."""
         now = self.clock.now()
         version = changes.pop("if_version", None)
@@ -242,6 +243,11 @@ class World:
                 with calls.unseen(), contextlib.suppress(self.aws.sqs.exceptions.ReceiptHandleIsInvalid):
                     url = self.aws.queue_urls[one.received.priority]
                     self.aws.sqs.delete_message(QueueUrl=url, ReceiptHandle=one.received.receipt)
+
+    def acknowledge_unseen(self) -> None:
+        """Take every visible message off the queues: it is lost."""
+        while batch := self.receive():
+            self.acknowledge([Handled(received, None, Ended(done=True)) for received in batch])
 
     def deliver(self) -> list[Handled]:
         """Hand every visible message to the executor, until none is visible."""
