@@ -8,7 +8,7 @@ from shared.model.instants import to_text
 from shared.model.job import Job, JobStatus
 from shared.model.run import Run, RunStatus
 from shared.rules.lifecycle import is_over
-from shared.rules.schedules import next_slot, slots
+from shared.rules.slots import next_slot, slots
 from shared.store.jobs import Jobs
 from shared.store.overlaps import Overlaps
 from shared.store.runs import Runs

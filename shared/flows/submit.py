@@ -16,8 +16,8 @@ from shared.model.instants import to_text
 from shared.model.job import Job, JobSpec, JobStatus
 from shared.model.message import Message
 from shared.rules.changes import cancelled
-from shared.rules.schedules import first_slot
 from shared.rules.sharding import shard_of
+from shared.rules.slots import first_slot
 from shared.store.codec import PAYLOAD_INLINE_BYTES
 from shared.store.jobs import JobChangedError, JobExistsError, Jobs
 from shared.store.runs import Runs

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from shared.model.errors import DuetimeError
 from shared.model.job import Due, Schedule
-from shared.rules.schedules import count_slots, latest_slot, next_slot, slots
+from shared.rules.slots import count_slots, latest_slot, next_slot, slots
 
 MAX_OCCURRENCES = 1000  # of one claim; what is due beyond them is claimed next
 MISSED_AFTER_S = 60  # later than this when it is claimed, an occurrence of a recurring job counts as missed

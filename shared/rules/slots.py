@@ -12,11 +12,10 @@ from typing import Protocol
 from shared.model.errors import DuetimeError
 from shared.model.instants import to_text
 from shared.model.job import Schedule
-from shared.rules.cron import Cron, Fire, count_fires, latest_fire, next_fire, stored_cron
 from shared.rules.sharding import stable_hash
-from shared.rules.zones import SECOND
 
 _TICK = timedelta(microseconds=1)
+_SECOND = timedelta(seconds=1)
 
 
 def first_slot(schedule: Schedule, job_id: str, now: datetime) -> datetime | None:
@@ -61,7 +60,9 @@ def preview(schedule: Schedule, job_id: str, after: datetime, count: int) -> lis
 
 
 @dataclass(frozen=True, slots=True)
-class _Slot:
+class Slot:
+    """A moment, with a note where the wall clock moved or doubled it."""
+
     at: datetime
     note: str | None = None
 
@@ -69,7 +70,7 @@ class _Slot:
 class _Base(Protocol):
     """Times before jitter, strictly increasing."""
 
-    def next(self, after: datetime) -> _Slot | None: ...
+    def next(self, after: datetime) -> Slot | None: ...
     def latest(self, after: datetime, until: datetime) -> datetime | None: ...
     def count(self, after: datetime, until: datetime) -> int: ...
 
@@ -78,8 +79,8 @@ class _Base(Protocol):
 class _Once(_Base):
     run_at: datetime
 
-    def next(self, after: datetime) -> _Slot | None:
-        return _Slot(self.run_at) if after < self.run_at else None
+    def next(self, after: datetime) -> Slot | None:
+        return Slot(self.run_at) if after < self.run_at else None
 
     def latest(self, after: datetime, until: datetime) -> datetime | None:
         return self.run_at if after < self.run_at <= until else None
@@ -96,7 +97,7 @@ class _Every(_Base):
     period: timedelta
     first: int
 
-    def next(self, after: datetime) -> _Slot | None:
+    def next(self, after: datetime) -> Slot | None:
         return self._slot(max(self._index(after) + 1, self.first))
 
     def latest(self, after: datetime, until: datetime) -> datetime | None:
@@ -111,26 +112,11 @@ class _Every(_Base):
         """The last k that is not after `moment`."""
         return (moment - self.anchor) // self.period
 
-    def _slot(self, index: int) -> _Slot | None:
+    def _slot(self, index: int) -> Slot | None:
         try:
-            return _Slot(self.anchor + index * self.period)
+            return Slot(self.anchor + index * self.period)
         except OverflowError:  # past the year 9999
             return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Cron(_Base):
-    cron: Cron
-
-    def next(self, after: datetime) -> _Slot | None:
-        fire = next_fire(self.cron, after)
-        return _Slot(fire.at, _note(self.cron, fire)) if fire else None
-
-    def latest(self, after: datetime, until: datetime) -> datetime | None:
-        return latest_fire(self.cron, after, until)
-
-    def count(self, after: datetime, until: datetime) -> int:
-        return count_fires(self.cron, after, until)
 
 
 class _Slots:
@@ -143,7 +129,7 @@ class _Slots:
         self.before = schedule.start_at - _TICK if schedule.start_at else None  # base times are strictly after it
         self.end_at = schedule.end_at
 
-    def next(self, after: datetime) -> _Slot | None:
+    def next(self, after: datetime) -> Slot | None:
         slot = self._pending(after)
         if slot is None and (following := self._next_base(after)):
             slot = self._jittered(following)
@@ -158,12 +144,12 @@ class _Slots:
         found = self.base.latest(low, self._to(until))
         if found is None:
             return None
-        slot = self._jittered(_Slot(found))
+        slot = self._jittered(Slot(found))
         if slot.at > until:  # its jitter takes it out of the span: the one before is the last
             found = self.base.latest(low, found - _TICK)
             if found is None:
                 return None
-            slot = self._jittered(_Slot(found))
+            slot = self._jittered(Slot(found))
         return slot.at if slot.at > after else None
 
     def count(self, after: datetime, until: datetime) -> int:
@@ -172,11 +158,11 @@ class _Slots:
             return 0
         return self.base.count(after, until) + self._still_pending(after) - self._still_pending(until)
 
-    def _next_base(self, after: datetime) -> _Slot | None:
+    def _next_base(self, after: datetime) -> Slot | None:
         found = self.base.next(self._from(after))
         return None if found is None or found.at > self._to(found.at) else found
 
-    def _pending(self, after: datetime) -> _Slot | None:
+    def _pending(self, after: datetime) -> Slot | None:
         """The slot of the last base time that is not after `after`, if its jitter carries it past `after`."""
         if not self.jitter_s:
             return None
@@ -188,16 +174,16 @@ class _Slots:
     def _still_pending(self, moment: datetime) -> int:
         return 1 if self._pending(moment) else 0
 
-    def _jittered(self, base: _Slot) -> _Slot:
+    def _jittered(self, base: Slot) -> Slot:
         if not self.jitter_s:
             return base
         width = self.jitter_s
         if following := self.base.next(base.at):
-            width = min(width, (following.at - base.at) // SECOND - 1)
+            width = min(width, (following.at - base.at) // _SECOND - 1)
         if self.end_at:
-            width = min(width, (self.end_at - base.at) // SECOND)
+            width = min(width, (self.end_at - base.at) // _SECOND)
         drawn = stable_hash(f"{self.job_id}\0{to_text(base.at)}") % (width + 1)
-        return _Slot(base.at + drawn * SECOND, base.note)
+        return Slot(base.at + drawn * _SECOND, base.note)
 
     def _from(self, moment: datetime) -> datetime:
         return max(moment, self.before) if self.before else moment
@@ -213,22 +199,7 @@ def _base(schedule: Schedule, job_id: str) -> _Base:
         # Anchored at start_at, the first time is start_at itself; anchored at the submit, it is one period later.
         return _Every(schedule.anchor, timedelta(seconds=schedule.every_s), 0 if schedule.start_at else 1)
     if schedule.cron is not None:
-        return _Cron(stored_cron(schedule.cron, schedule.timezone, schedule.dst_gap, job_id))
+        from shared.rules.cron_slots import CronSlots  # here: what meets no cron job loads no cron reader
+
+        return CronSlots.of(schedule.cron, schedule.timezone, schedule.dst_gap, job_id)
     raise DuetimeError(f"job {job_id}: its schedule has neither run_at nor cron nor every with an anchor")
-
-
-def _note(cron: Cron, fire: Fire) -> str | None:
-    """What the wall clock did to a fixed time. Wildcard times follow it, so there is nothing to explain."""
-    if fire.shift is None or not cron.fields.fixed:
-        return None
-    there = fire.at.astimezone(cron.zone)
-    meant, offset = _time_text(fire.wall), there.isoformat(timespec="seconds")[19:]
-    if not fire.shift.is_gap:
-        return f"{meant} happens twice on this day; runs at the first, {offset}"
-    if fire.wall.date() == there.date():
-        return f"{meant} does not exist on this day; runs at {_time_text(there)} {offset}"
-    return f"{meant} does not exist on {fire.wall:%Y-%m-%d}; runs at {there:%Y-%m-%d} {_time_text(there)} {offset}"
-
-
-def _time_text(wall: datetime) -> str:
-    return f"{wall:%H:%M:%S}" if wall.second else f"{wall:%H:%M}"

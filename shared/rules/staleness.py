@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from shared.model.job import Job, JobStatus
 from shared.model.run import Run, RunStatus
-from shared.rules.schedules import slots
+from shared.rules.slots import slots
 
 OVERDUE_AFTER = timedelta(minutes=3)  # two ticks and a moment: nothing due stays in the index longer
 STALE_AFTER = timedelta(minutes=15)  # a message that is there at all has been received by then
