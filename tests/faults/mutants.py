@@ -38,14 +38,29 @@ class Mutant:
 CRASHES, WOVEN = "tests/faults/test_crashes.py", "tests/faults/test_interleavings.py"
 ANSWERS, OUTAGES = "tests/faults/test_answers.py", "tests/faults/test_outages.py"
 SAFEGUARDS = "tests/faults/test_safeguards.py"
-CLAIMS, SUBMIT, TICK = "shared/flows/claims.py", "shared/flows/submit.py", "shared/flows/tick.py"
+FAMILY, BATCH = "tests/flows/test_dependencies.py", "tests/flows/test_api_batch.py"
+CLAIMS, ENQUEUE, TICK = "shared/flows/claims.py", "shared/flows/enqueue.py", "shared/flows/tick.py"
+SUBMIT, GATE, RULES = "shared/flows/submit.py", "shared/flows/dependencies.py", "shared/rules/dependencies.py"
 ATTEMPT, EXECUTE, RECOVER = "shared/flows/attempt.py", "shared/flows/execute.py", "shared/flows/recover.py"
 CONTROL, AUDIT = "shared/flows/control.py", "shared/flows/audit.py"
 RUNS, JOBS = "shared/store/runs.py", "shared/store/jobs.py"
 
 MUTANTS = (
     Mutant("a tick's journal page", CLAIMS, "        self.journal.write(written)\n", "", (CRASHES,)),
-    Mutant("a submit's journal page", SUBMIT, "        self.journal.write(page)\n", "", (CRASHES,)),
+    Mutant(
+        "a submit's journal page",
+        ENQUEUE,
+        "        self.journal.write(page)\n        try:\n",
+        "        try:\n",
+        (CRASHES,),
+    ),
+    Mutant(
+        "a batch's journal pages",
+        ENQUEUE,
+        "        for page in pages:\n            self.journal.write(page)\n",
+        "",
+        (CRASHES,),
+    ),
     Mutant(
         "settle only after the sends",
         CLAIMS,
@@ -135,21 +150,21 @@ MUTANTS = (
     Mutant(
         "the job's status and revision at the start",
         ATTEMPT,
-        "        if job.status is not JobStatus.SCHEDULED or job.revision != self.message.revision:\n",
-        "        if job is None:\n",
+        "        reason = _void_reason(job, run, self.message)\n",
+        "        reason = None\n",
         (CRASHES, WOVEN),
     ),
     Mutant(
         "the job's revision at the start",
         ATTEMPT,
-        "        if job.status is not JobStatus.SCHEDULED or job.revision != self.message.revision:\n",
-        "        if job.status is not JobStatus.SCHEDULED:\n",
+        "    return RESCHEDULED if job.revision != message.revision else None\n",
+        "    return None\n",
         (CRASHES,),
     ),
     Mutant(
         "the count of attempts that crashed",
         ATTEMPT,
-        "        if run.attempt > job.spec.retry.max_attempts:\n",
+        "        if run.attempts_of_round > job.spec.retry.max_attempts:\n",
         "        if run.attempt > 99:\n",
         (CRASHES,),
     ),
@@ -173,6 +188,66 @@ MUTANTS = (
         "*((received, message.lease_s) for received, message in due)",
         "*((received, 720) for received, message in due)",
         (CRASHES,),
+    ),
+    Mutant("a child waits for its parents", GATE, "        if word is Word.WAIT:\n", "        if False:\n", (CRASHES,)),
+    Mutant(
+        "a child whose start died asks again",
+        RULES,
+        "attempt.outcome not in (None, Outcome.LOST) for",
+        "attempt.outcome is not None for",
+        (CRASHES,),
+    ),
+    Mutant(
+        "a child that was called does not ask again",
+        RULES,
+        "attempt.outcome not in (None, Outcome.LOST) for",
+        "attempt is None for",
+        (FAMILY,),
+    ),
+    Mutant(
+        "a parent without success skips its child",
+        RULES,
+        '    if on_parent_failure == "skip" and Standing.FAILED in found:\n',
+        "    if not found:\n",
+        (CRASHES,),
+    ),
+    Mutant(
+        "a parent that cannot be read is not gone",
+        GATE,
+        "Standing.OPEN if job_id in unreadable else Standing.FAILED",
+        "Standing.FAILED",
+        (FAMILY,),
+    ),
+    Mutant(
+        "who is submitted anew looks for itself once more",
+        SUBMIT,
+        "        if later.spec.depends_on and self.parents.waits_for_itself(later):\n",
+        "        if not later:\n",
+        (WOVEN,),
+    ),
+    Mutant(
+        "the children of who is over are woken", ATTEMPT, "            self._wake()\n", "            pass\n", (FAMILY,)
+    ),
+    Mutant(
+        "a parent's run is marked",
+        "shared/flows/families.py",
+        "        self.children.mark([(job_id, run_at) for job_id, run_at in moments if run_at <= now])\n",
+        "",
+        (FAMILY,),
+    ),
+    Mutant(
+        "orphans within a batch",
+        "shared/flows/batch.py",
+        "            for generation in generations:\n                call.refuse_orphans()\n",
+        "            for generation in generations:\n",
+        (BATCH,),
+    ),
+    Mutant(
+        "a page stays when an insert is not sure",
+        "shared/flows/batch.py",
+        "                    call.sure = call.sure and outcome is InsertOutcome.THROTTLED\n",
+        "",
+        (BATCH,),
     ),
     Mutant("refused entries are sent again", "shared/queue.py", "SEND_TRIES = 4", "SEND_TRIES = 0", (ANSWERS,)),
     Mutant(
