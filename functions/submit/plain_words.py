@@ -14,10 +14,10 @@ MAX_REPORTED = 100
 LATER = {  # field → what a later version will take
     "target.kind": ("lambda", "http", "sqs", "sns", "eventbridge", "stepfunctions", "aws"),
 }
-_PATTERNS = {
+_PATTERNS = {  # the first that the pattern has
+    "A-Za-z_": "must be the name of a kind of error: letters, digits, _ or ., and no digit first",
     "A-Za-z0-9": "must begin with a letter or digit and go on with at most 127 letters, digits, _ . : or -",
     "x00": "must not contain control characters",
-    "A-Za-z_": "must be the name of a kind of error: letters, digits, _ or ., and no digit first",
 }
 _WORDS: dict[str, Callable[[Mapping[str, object]], str]] = {
     "string_type": lambda _: "must be text",
