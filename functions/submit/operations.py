@@ -42,11 +42,11 @@ class Operation:
     headers: Mapping[str, str] = field(default_factory=dict)  # of its answer
     problems: tuple[Kind, ...] = (problems.INVALID,)
 
-    @property
-    def rule(self) -> str:
-        """The path as Powertools writes it: `/v1/jobs/<job_id>`."""
-        return self.path.replace("{", "<").replace("}", ">")
+    def match(self, path: str) -> Mapping[str, str] | None:
+        """The parameters in `path`, decoded, if it is one of this operation's."""
+        found = re.fullmatch(re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/\\x00-\\x1f\\x7f]+)", re.escape(self.path)), path)
+        return found.groupdict() if found else None
 
     def has_path(self, path: str) -> bool:
         """Whether `path`, decoded, is one of this operation's."""
-        return re.fullmatch(re.sub(r"\\\{\w+\\\}", r"[^/\\x00-\\x1f\\x7f]+", re.escape(self.path)), path) is not None
+        return self.match(path) is not None

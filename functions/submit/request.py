@@ -4,10 +4,9 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import parse_qsl
-
-from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
 from functions.submit import strict_json
 from functions.submit.errors import UnsupportedMediaTypeError
@@ -30,10 +29,23 @@ def is_job_id(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`path` holds the parameters of the route. An HTTP API hands the path over decoded: it is not decoded again."""
+    """An event of an HTTP API, format 2.0. `path` holds the parameters of the route.
 
-    event: APIGatewayProxyEventV2
-    path: Mapping[str, str]
+    An HTTP API hands the path over decoded: it is not decoded again.
+    """
+
+    event: Mapping[str, Any]
+    path: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def method(self) -> str:
+        """GET, POST …"""
+        return str(self.event["requestContext"]["http"]["method"])
+
+    @property
+    def whole_path(self) -> str:
+        """The path as it was asked for: the API's stage, `$default`, is not a part of it."""
+        return str(self.event["rawPath"])
 
     @property
     def job_id(self) -> str:
@@ -53,7 +65,7 @@ class Request:
     @property
     def idempotency_key(self) -> str | None:
         """Raises InputError when the header is there but is not 1 to 255 characters of printable ASCII."""
-        key = self.event.headers.get("idempotency-key")
+        key = self._header("idempotency-key")
         if key is not None and not _IDEMPOTENCY_KEY.match(key):
             raise InputError("Idempotency-Key", f"must be 1 to 255 printable ASCII characters, not {show(key)}")
         return key
@@ -61,7 +73,7 @@ class Request:
     @property
     def if_match(self) -> str | None:
         """The If-Match header as it was sent."""
-        return self.event.headers.get("if-match")
+        return self._header("if-match")
 
     def body(self, most: int = MAX_BODY_BYTES) -> dict[str, Json]:
         """The JSON object that was sent, in at most so many bytes.
@@ -78,7 +90,7 @@ class Request:
 
     def query(self, *known: str) -> dict[str, str]:
         """The query's values. Raises InputError for a name that is not one of `known`."""
-        query = self.event.query_string_parameters
+        query: dict[str, str] = self.event.get("queryStringParameters") or {}
         for name in query:
             if name not in known:
                 raise InputError(name, f"is not a parameter of this call; {', '.join(known) or 'it takes none'}")
@@ -91,7 +103,10 @@ class Request:
         """
         try:
             pairs = parse_qsl(
-                self.event.raw_query_string, keep_blank_values=True, errors="strict", max_num_fields=MAX_QUERY_FIELDS
+                self.event.get("rawQueryString") or "",
+                keep_blank_values=True,
+                errors="strict",
+                max_num_fields=MAX_QUERY_FIELDS,
             )
         except ValueError:
             raise InputError("query", f"must be UTF-8, and at most {MAX_QUERY_FIELDS} parameters") from None
@@ -104,8 +119,14 @@ class Request:
             found.setdefault(name, []).append(value)
         return found
 
+    def _header(self, name: str) -> str | None:
+        headers: Mapping[str, str] = self.event.get("headers") or {}
+        return next((value for given, value in headers.items() if given.lower() == name), None)
+
     def _check_media_type(self) -> None:
-        sent = self.event.headers.get("content-type", "application/json")
+        sent = self._header("content-type")
+        if sent is None:
+            return
         kind, *parameters = (part.strip().lower() for part in sent.split(";"))
         charsets = {part.removeprefix("charset=").strip('"') for part in parameters if part.startswith("charset=")}
         if kind != "application/json" or not charsets <= {"utf-8", "utf8"}:

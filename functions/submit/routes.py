@@ -1,5 +1,6 @@
 """The table of the API's routes. Routing, the Allow header and the OpenAPI document come from it; it runs none."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
 
@@ -16,10 +17,16 @@ from functions.submit.request import Request
 from shared.wiring.api import Api
 
 
-def no_route(method: str, path: str) -> RouteNotFoundError | MethodNotAllowedError:
-    """Why there is no route for this."""
-    allowed = sorted(operation.method for operation in OPERATIONS if operation.has_path(path))
-    return MethodNotAllowedError(method, allowed) if allowed and method not in allowed else RouteNotFoundError(path)
+def route(method: str, path: str) -> tuple[Operation, Mapping[str, str]]:
+    """The operation for this, with the path's parameters. Raises RouteNotFoundError and MethodNotAllowedError."""
+    fitting = {
+        operation.method: (operation, found) for operation in OPERATIONS if (found := operation.match(path)) is not None
+    }
+    if not fitting:
+        raise RouteNotFoundError(path)
+    if method not in fitting:
+        raise MethodNotAllowedError(method, sorted(fitting))
+    return fitting[method]
 
 
 def show_openapi(request: Request, api: Api, now: datetime) -> Reply:

@@ -269,15 +269,13 @@ def test_what_the_api_does_not_have(http: Http, method: str, path: str, status: 
 
 def test_c66_identifiers_in_the_path_are_strict(http: Http) -> None:
     http.post("/v1/jobs", {"job_id": "a", "target": ECHO, "every": "1h"})
-    for job_id in ("a ", " a", "..", "%2e%2e%2fother", "é", "a%62", "é", "x" * 129, "a:b,c"):
+    for job_id in ("a ", " a", "..", "%2e%2e%2fother", "é", "a%62", "é", "x" * 129, "a:b,c", "a#b", "a\\b"):
         answer = http.get(f"/v1/jobs/{job_id}")
         assert (answer.status, answer.fields) == (400, ["job_id"]), job_id
     for job_id in ("A", "a:b", "a.", "x" * 128):
         assert http.get(f"/v1/jobs/{job_id}").status == 404, job_id
     for path in (
         "/v1/jobs/../jobs/a",
-        "/v1/jobs/a#b",
-        "/v1/jobs/a\\b",
         "/v1/jobs/a\nb",
         "/v1/jobs/a\n",
         "/v1/health\n",
