@@ -306,43 +306,59 @@ def two_old_ids(system: System) -> tuple[Actor, Actor]:
 # Two runs that may not be beside each other, each in the hands of an executor of its own
 
 
-def _two_runs(system: System, **policies: str) -> tuple[Actor, Actor]:
-    """Two runs of job `a`, whose messages are there."""
-    system.submit_job("a", every_s=20, runs=2, **policies)
-    system.pass_s(41, deliveries=False)
+def _two_runs(system: System, *, before: int = 0, **policies: str) -> tuple[Actor, Actor]:
+    """Two runs of job `a`, whose messages are there; `before` them others have been, and are over."""
+    system.submit_job("a", every_s=20, runs=before + 2, **policies)
+    system.pass_s(20 * before + 1)
+    system.pass_s(40, deliveries=False)
     one, other = ([message] for message in system.receive())
     return lambda: system.execute_batch(one), lambda: system.execute_batch(other)
 
 
+@pair("execute/execute of the first two runs, overlap skip", late_s=800)
+def overlap_skip_first(system: System) -> tuple[Actor, Actor]:
+    return _two_runs(system, overlap="skip")
+
+
 @pair("execute/execute of two runs, overlap skip", late_s=800)
 def overlap_skip(system: System) -> tuple[Actor, Actor]:
-    return _two_runs(system, overlap="skip")
+    return _two_runs(system, before=1, overlap="skip")
+
+
+@pair("execute/execute of the first two runs, overlap queue", late_s=800)
+def overlap_queue_first(system: System) -> tuple[Actor, Actor]:
+    return _two_runs(system, overlap="queue")
 
 
 @pair("execute/execute of two runs, overlap queue", late_s=800)
 def overlap_queue(system: System) -> tuple[Actor, Actor]:
-    return _two_runs(system, overlap="queue")
+    return _two_runs(system, before=1, overlap="queue")
+
+
+@pair("execute/execute of the first two runs, overlap replace", late_s=800)
+def overlap_replace_first(system: System) -> tuple[Actor, Actor]:
+    return _two_runs(system, overlap="replace")
 
 
 @pair("execute/execute of two runs, overlap replace", late_s=800)
 def overlap_replace(system: System) -> tuple[Actor, Actor]:
-    return _two_runs(system, overlap="replace")
+    return _two_runs(system, before=1, overlap="replace")
 
 
 @pair("execute/execute of two runs, the first failing, overlap replace", late_s=800)
 def overlap_replace_failing(system: System) -> tuple[Actor, Actor]:
-    system.handler = lambda call: failure() if call.attempt == 1 else SUCCEED
-    return _two_runs(system, overlap="replace")
+    system.handler = lambda call: failure() if call.attempt == 1 and system.history.of(Returned) else SUCCEED
+    return _two_runs(system, before=1, overlap="replace")
 
 
 @pair("execute/zombie execute of two runs, overlap queue", late_s=1600, asleep_s=LEASE_LOST_S)
 def overlap_zombie(system: System) -> tuple[Actor, Actor]:
-    return _two_runs(system, overlap="queue")
+    return _two_runs(system, before=1, overlap="queue")
 
 
 @pair("execute/zombie execute of two runs, overlap replace", late_s=1600, asleep_s=LEASE_LOST_S)
 def overlap_replace_zombie(system: System) -> tuple[Actor, Actor]:
-    return _two_runs(system, overlap="replace")
+    return _two_runs(system, before=1, overlap="replace")
 
 
 @pair("execute of a retry/execute of the next run, overlap skip", late_s=800)
@@ -408,17 +424,34 @@ def max_running_failing(system: System) -> tuple[Actor, Actor]:
 
 @pair("execute/zombie execute of two of a group", late_s=1600, asleep_s=LEASE_LOST_S)
 def max_running_zombie(system: System) -> tuple[Actor, Actor]:
+    """The zombie renews its lease when it wakes, if it still can."""
+
+    def handler(call: Call) -> Result:
+        if call.job_id == "a":
+            system.renew_lease()
+        return SUCCEED
+
+    system.handler = handler
     return _two_of_a_group(system)
 
 
 @pair("execute/zombie execute of one of a group, received twice", late_s=1600, asleep_s=LEASE_LOST_S)
 def max_running_twice(system: System) -> tuple[Actor, Actor]:
+    """While its second attempt is going on, another of the group comes."""
     system.limit_group("g", 1)
     system.submit_job("a", in_s=5, group="g")
     system.pass_s(6, deliveries=False)
     batch = system.receive()
     system.queue.messages[0].visible_at = system.clock.now()
     again = system.receive()
+    system.submit_job("b", in_s=1, group="g")
+
+    def handler(call: Call) -> Result:
+        if (call.job_id, call.attempt) == ("a", 2):
+            system.deliver_now()
+        return SUCCEED
+
+    system.handler = handler
     return lambda: system.execute_batch(batch), lambda: system.execute_batch(again)
 
 

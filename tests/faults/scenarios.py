@@ -367,6 +367,21 @@ def max_running(system: System) -> None:
     system.pass_s(90)
 
 
+@scenario("max_running, a run that renews its lease", late_s=300)
+def max_running_long(system: System) -> None:
+    def handler(call: Call) -> Result:
+        for _ in range(6 if call.job_id == "long" else 0):
+            system.pass_s(15)
+            system.renew_lease()
+        return SUCCEED
+
+    system.handler = handler
+    system.limit_group("g", 1)
+    system.submit_job("long", in_s=5, group="g", timeout_s=100)
+    system.submit_job("b", in_s=6, group="g")
+    system.pass_s(150)
+
+
 @scenario("max_running, lowered, and retries", late_s=300)
 def max_running_lowered(system: System) -> None:
     begun: list[Call] = []

@@ -106,19 +106,23 @@ class Hook:
 
 
 class Inline(Executor):
-    """A pool of one worker: the caller itself. `working_on` is what it was given last."""
+    """A pool of one worker: the caller itself. `working_on` is what it was given last, in this thread."""
 
     def __init__(self) -> None:
-        self.working_on: Any = None
+        self._here = threading.local()
+
+    @property
+    def working_on(self) -> Any:
+        return getattr(self._here, "given", None)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
         future: Future[Any] = Future()
-        before, self.working_on = self.working_on, args[0] if args else None
+        before, self._here.given = self.working_on, args[0] if args else None
         try:
             future.set_result(fn(*args, **kwargs))
         except BaseException as error:  # noqa: BLE001 - as a pool's worker does
             future.set_exception(error)
-        self.working_on = before  # a handler may have delivered others meanwhile
+        self._here.given = before  # a handler may have delivered others meanwhile
         return future
 
 

@@ -1,25 +1,19 @@
 """At most `max_running` runs of a group at a time: exact also when executors die, sleep or the limit changes."""
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pytest
 
-from shared.flows.attempt import AttemptFlow
 from shared.flows.groups import GroupView
-from shared.model.call import Call
-from shared.model.run import Result
-from shared.queue import message_of
-from shared.targets.target import Signals
 from tests.support import calls, faults
 from tests.support.aws import Aws, messages_waiting
 from tests.support.calls import Call as AwsCall
 from tests.support.clocks import ManualClock
 from tests.support.long_runs import LongRun
+from tests.support.sleepers import Sleeper, sleeping
 from tests.support.world import SUCCEED, World, failure
 
 pytestmark = pytest.mark.backends("moto", "memory")
@@ -373,45 +367,10 @@ def test_an_error_at_the_place_uses_up_no_attempt(aws: Aws, clock: ManualClock, 
 # Executors that sleep
 
 
-class Sleeper:
-    """An attempt whose executor falls asleep in its handler: it wakes when the test says so."""
-
-    def __init__(self, world: World) -> None:
-        self.world, self.asleep, self.wake = world, threading.Event(), threading.Event()
-        (received,) = world.receive()
-        world.executor.queue.hide([(received.receipt, 65)])
-        workshop = replace(world.new_executor().workshop, targets=self)
-        self.flow = AttemptFlow(workshop, message_of(received.body))
-        self.ended: list[Any] = []
-        self.thread = threading.Thread(target=lambda: self.ended.append(self.flow.make()))
-        self.thread.start()
-        assert self.asleep.wait(10)
-
-    def call(self, call: Call, signals: Signals) -> Result:
-        self.signals = signals
-        self.asleep.set()
-        assert self.wake.wait(10)
-        return SUCCEED
-
-    def end(self) -> Any:
-        self.wake.set()
-        self.thread.join(10)
-        return self.ended[0]
-
-
 @pytest.fixture
 def sleepers() -> Iterator[Callable[[World], Sleeper]]:
-    """Makes sleepers; none of them outlives its test."""
-    made: list[Sleeper] = []
-
-    def make(world: World) -> Sleeper:
-        made.append(Sleeper(world))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.wake.set()
-        one.thread.join(10)
+    with sleeping() as make:
+        yield make
 
 
 def test_a_sleeper_is_ended_as_lost_before_its_place_is_taken(
@@ -428,7 +387,7 @@ def test_a_sleeper_is_ended_as_lost_before_its_place_is_taken(
     world.deliver()
     assert told(world, "b") == [("succeeded", None)]
     assert told(world, "sleeps") == [("failed", None)]
-    sleeper.flow.renew(65)
+    sleeper.renew()
     assert sleeper.signals.stop.is_set()
     assert sleeper.end().outcome == "lease_lost"
     assert [attempt.outcome for attempt in world.runs("sleeps")[0].attempts] == ["lost"]
@@ -442,7 +401,7 @@ def test_a_sleeper_that_wakes_and_renews_in_time_keeps_its_place(
     submit(world, "sleeps")
     sleeper = sleepers(world)
     clock.advance(66)
-    sleeper.flow.renew(65)
+    sleeper.renew()
     submit(world, "b")
     assert sorted(str(one.ended.outcome) for one in world.deliver()) == ["put_back", "waiting"]
     assert sleeper.end().outcome == "succeeded"
@@ -463,7 +422,7 @@ def test_a_sleeper_that_renews_as_it_is_found_keeps_its_place(
     class Renewing(faults._Nth):
         def answer(self, call: AwsCall) -> None:
             if self.hit(call):
-                sleeper.flow.renew(65)
+                sleeper.renew()
 
     losing = Renewing(
         lambda call: (

@@ -8,10 +8,12 @@ import pytest
 
 from shared.model.call import Call
 from shared.model.run import Outcome, Result
-from tests.support import faults
+from tests.support import calls, faults
 from tests.support.aws import Aws, dead_letters, messages_waiting
+from tests.support.calls import Call as AwsCall
 from tests.support.clocks import ManualClock
 from tests.support.long_runs import LongRun
+from tests.support.sleepers import Sleeper, sleeping
 from tests.support.world import SUCCEED, World, failure
 
 pytestmark = pytest.mark.backends("moto", "memory")
@@ -318,6 +320,30 @@ def test_a_run_that_was_dead_lettered_and_is_redriven_keeps_others_out_again(aws
     world.redrive("a", at("11:58:20"))
     LongRun(world, lambda run: hold(run, 20)).make()
     assert told(world) == [("succeeded", None), ("skipped", "overlap")]
+
+
+def test_a_run_is_redriven_while_another_takes_its_place(aws: Aws, clock: ManualClock) -> None:
+    """The other has read that it is over: what it then writes must find that it is not."""
+    world = World(aws, clock)
+    world.target.script = lambda call: failure()
+    every_20_s(world, "skip", max_attempts=1, max_runs=2, timeout_s=100)
+    world.deliver()
+    clock.advance(20)
+    batch = world.receive()
+
+    class Redriving(faults._Nth):
+        def answer(self, call: AwsCall) -> None:
+            if self.hit(call):
+                world.redrive("a", at("11:58:20"))
+                made.append(make(world))
+
+    made: list[Sleeper] = []
+    with sleeping() as make:
+        with calls.observing(Redriving(is_place)):
+            assert [one.ended.outcome for one in world.executor.run(batch)] == ["overlap"]
+        assert told(world) == [("running", None), ("skipped", "overlap")]
+        assert made[0].end().outcome == "succeeded"
+    assert [call.scheduled_for for call, _ in world.target.calls] == [at("11:58:20")]
 
 
 @pytest.mark.parametrize("how", ["cancel", "pause"])
