@@ -61,6 +61,21 @@ test: check $(NODE_READY) ## everything that CI runs
 clean: ## remove what can be made again; the local Duetime's jobs too
 	rm -rf $(VENV) node_modules build cdk.out .duetime .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
+.PHONY: bench
+
+BENCH ?=
+BENCH_VENV := build/bench-venv
+BENCH_LOCK := requirements-bench.lock
+
+# What others' schedulers need is never in .venv.
+bench: $(READY) $(NODE_READY) $(BENCH_VENV)/.ready ## measure, beside other ways, into docs/performance.md
+	@$(BIN)/python -m bench $(BENCH)
+
+$(BENCH_VENV)/.ready: $(BENCH_LOCK) | $(READY)
+	@[ -x $(BENCH_VENV)/bin/python ] || $(BIN)/uv venv --quiet --python $(BIN)/python $(BENCH_VENV)
+	@VIRTUAL_ENV=$(CURDIR)/$(BENCH_VENV) $(BIN)/uv pip sync --quiet --require-hashes $(BENCH_LOCK)
+	@touch $@
+
 .PHONY: faults faults-mutants faults-deployed
 
 faults: $(READY) ## try every crash point, interleaving, fault and outage, and count
