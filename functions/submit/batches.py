@@ -52,17 +52,23 @@ def submit_batch(request: Request, api: Api, now: datetime) -> Reply:
     text = strict_json.write(body, sort_keys=True)
     _refuse_long_echo(text)
     if key is None:
-        return Reply({"results": _results(api, jobs, Turn(api.new_job_id(), now, taken_over=False), now)})
+        return Reply({"results": _results(api, jobs, Turn(api.new_job_id(), now, now, taken_over=False))})
 
     def call(turn: Turn) -> str:
-        results = _results(api, jobs, turn, now)
+        results = _results(api, jobs, turn)
         if any(result["status"] == UNAVAILABLE for result in results):
             raise _NotKeptError(results)
         return _kept(results)
 
     try:
         answer = api.idempotency.once(
-            caller=request.caller, key=key, body=text, job_id=api.new_job_id(), token=api.new_job_id(), call=call
+            caller=request.caller,
+            key=key,
+            body=text,
+            job_id=api.new_job_id(),
+            token=api.new_job_id(),
+            now=now,
+            call=call,
         )
     except _NotKeptError as partly:
         return Reply({"results": partly.results})
@@ -107,9 +113,9 @@ def _read(sent: Json, limits: Limits, now: datetime) -> _Sent:
     return _Sent(body.job_id, body)
 
 
-def _results(api: Api, jobs: Sequence[_Sent], turn: Turn, now: datetime) -> list[documents.BatchResult]:
-    wishes = [_wish(api, one, replace(turn, job_id=_job_id(one, turn, place)), now) for place, one in enumerate(jobs)]
-    return [_result(place, answer) for place, answer in enumerate(api.batch.submit(wishes, now))]
+def _results(api: Api, jobs: Sequence[_Sent], turn: Turn) -> list[documents.BatchResult]:
+    wishes = [_wish(api, one, replace(turn, job_id=_job_id(one, turn, place))) for place, one in enumerate(jobs)]
+    return [_result(place, answer) for place, answer in enumerate(api.batch.submit(wishes, turn.now))]
 
 
 def _job_id(sent: _Sent, turn: Turn, place: int) -> str:
@@ -117,14 +123,14 @@ def _job_id(sent: _Sent, turn: Turn, place: int) -> str:
     return sent.job_id or uuid5(NAMESPACE_OID, f"{turn.job_id}/{place}").hex
 
 
-def _wish(api: Api, sent: _Sent, turn: Turn, now: datetime) -> Wish:
+def _wish(api: Api, sent: _Sent, turn: Turn) -> Wish:
     if sent.body is None:
         return Wish(sent.job_id, None, sent.error)
-    made = made_before(api, sent.body, turn, now) if turn.taken_over else None
+    made = made_before(api, sent.body, turn) if turn.taken_over else None
     if made is not None:
         return Wish(turn.job_id, None, made)
     try:
-        schedule = read_schedule_fields(sent.body, now, turn.job_id)
+        schedule = read_schedule_fields(sent.body, turn.now, turn.job_id)
         return Wish(turn.job_id, job_spec(sent.body, schedule, turn.job_id))
     except InputError as error:
         return Wish(turn.job_id, None, error)

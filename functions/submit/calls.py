@@ -47,7 +47,8 @@ def submit_job(request: Request, api: Api, now: datetime) -> Reply:
         body=strict_json.write(sent, sort_keys=True),
         job_id=job_id,
         token=api.new_job_id(),
-        call=partial(_take_turn, api, body, now),
+        now=now,
+        call=partial(_take_turn, api, body),
     )
     # The payload is not kept a second time: the same body has the same payload.
     document = {**strict_json.read_object(answer.text), "payload": body.payload}
@@ -157,17 +158,17 @@ def _submit(api: Api, body: JobBody, job_id: str, now: datetime) -> JobView:
     return api.submit.submit(job_spec(body, schedule, job_id), now)
 
 
-def _take_turn(api: Api, body: JobBody, now: datetime, turn: Turn) -> str:
+def _take_turn(api: Api, body: JobBody, turn: Turn) -> str:
     """Submit under the turn's job id; the answer is kept without its payload."""
-    made = made_before(api, body, turn, now) if turn.taken_over else None
-    view = made or _submit(api, body, turn.job_id, now)
+    made = made_before(api, body, turn) if turn.taken_over else None
+    view = made or _submit(api, body, turn.job_id, turn.now)
     return strict_json.write({**documents.job_document(view), "payload": None})
 
 
-def made_before(api: Api, body: JobBody, turn: Turn, now: datetime) -> JobView | None:
+def made_before(api: Api, body: JobBody, turn: Turn) -> JobView | None:
     """The job that an earlier call with the same key and body has made before it died, if it got so far."""
     try:
-        view = api.inspect.job(turn.job_id, now)
+        view = api.inspect.job(turn.job_id, turn.now)
     except JobNotFoundError:
         return None
     there = view.job.spec

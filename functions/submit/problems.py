@@ -126,7 +126,7 @@ def problem(error: Exception) -> tuple[Problem, Mapping[str, str]]:
         document["errors"] = [{"field": error.field, "message": error.message}]
     headers = {"Content-Type": CONTENT_TYPE}
     if kind.retry:
-        headers["Retry-After"] = str(RETRY_AFTER_S)
+        headers["Retry-After"] = str(getattr(error, "retry_after_s", RETRY_AFTER_S))
     if isinstance(error, MethodNotAllowedError):
         headers["Allow"] = ", ".join(error.allowed)
     return document, headers

@@ -53,7 +53,11 @@ class IdempotencyMismatchError(DuetimeError):
 
 
 class IdempotencyInProgressError(DuetimeError):
-    """The first call with this Idempotency-Key is still going on."""
+    """The first call with this Idempotency-Key is still going on; in `retry_after_s` it has answered or died."""
+
+    def __init__(self, message: str, retry_after_s: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class UnavailableError(DuetimeError):

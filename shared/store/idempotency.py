@@ -1,57 +1,39 @@
-"""What an Idempotency-Key was answered, kept 24 h, as a persistence layer of Powertools idempotency over the one table.
+"""What an Idempotency-Key was answered: the same to all who come with the key and the same body. It never reads a job.
 
-It never reads a job. The record holds the id of the job that its first call is to make: whoever takes a call over that
-died half-way works under the same id, so that no second job comes of it.
+The record holds the id of the job that its first call is to make: whoever takes a call over that died half-way works
+under the same id, so that no second job comes of it. Who comes while another call goes on waits for its answer.
 """
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from aws_lambda_powertools.utilities.idempotency import (
-    BasePersistenceLayer,
-    IdempotencyConfig,
-    idempotent_function,
-)
+from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig, idempotent_function
 from aws_lambda_powertools.utilities.idempotency.exceptions import (
     IdempotencyAlreadyInProgressError,
     IdempotencyInconsistentStateError,
-    IdempotencyItemAlreadyExistsError,
-    IdempotencyItemNotFoundError,
     IdempotencyPersistenceLayerError,
     IdempotencyValidationError,
 )
-from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import STATUS_CONSTANTS, DataRecord
 
 from shared.clock import Clock
-from shared.model.errors import (
-    ConflictError,
-    IdempotencyInProgressError,
-    IdempotencyMismatchError,
-    InputError,
-)
-from shared.model.instants import epoch_s, from_sort_text, sort_text
+from shared.model.errors import IdempotencyInProgressError, IdempotencyMismatchError
+from shared.model.instants import from_sort_text
 from shared.store import keys
-from shared.store.table import ConditionFailedError, Item, Table, number, text
+from shared.store.idempotency_record import KEPT, KeyRecord, Turn, goes_on
+from shared.store.table import Item, Table
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-KEPT = timedelta(hours=24)
-IN_PROGRESS_S = 30  # the longest that an HTTP API waits for its function: a call older than this has died
+WAIT_S = 20  # for the answer of another call; what is left of the function's time is for one's own work, if it died
+PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8)  # between two looks; the last again and again
+STILL_GOING_ON = "the first call with this Idempotency-Key is still going on"
 
-_IN_PROGRESS = STATUS_CONSTANTS["INPROGRESS"]
-_COMPLETED = STATUS_CONSTANTS["COMPLETED"]
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What the call that holds the record works with."""
-
-    job_id: str  # proposed by the first call with this key
-    begun_at: datetime  # when that was
-    taken_over: bool  # that one did not come to an end: its job may be there already
+__all__ = ["Answer", "IdempotencyRecords", "Turn"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +47,44 @@ class Answer:
 class IdempotencyRecords:
     """The records of all callers' keys. One caller's key never meets another's."""
 
-    def __init__(self, client: "DynamoDBClient", table_name: str, clock: Clock) -> None:
+    def __init__(
+        self, client: "DynamoDBClient", table_name: str, clock: Clock, pause: Callable[[float], None] = time.sleep
+    ) -> None:
         self._table = Table(client, table_name)
         self._clock = clock
+        self._pause = pause
 
-    def once(self, *, caller: str, key: str, body: str, job_id: str, token: str, call: Callable[[Turn], str]) -> Answer:
+    def once(
+        self,
+        *,
+        caller: str,
+        key: str,
+        body: str,
+        job_id: str,
+        token: str,
+        now: datetime,
+        call: Callable[[Turn], str],
+    ) -> Answer:
         """What `call` answers, once for each `key` of `caller`; `job_id` is the id to use if this is the first time.
 
-        `token` names this very call, so that it knows its own writes when AWS's client has sent them twice.
+        `now` is when the caller's request came, and `token` names this very call, so that it knows its own writes when
+        AWS's client has sent them twice. While another call with the same key goes on, its answer is waited for; where
+        that one frees the key or dies, this one takes its turn.
         A refusal by `call` (InputError, ConflictError) frees the key: nothing was written. Raises
-        IdempotencyMismatchError when the key came with another `body` before, IdempotencyInProgressError while the
-        first call goes on.
+        IdempotencyMismatchError when the key came with another `body` before, IdempotencyInProgressError when there
+        was no answer in time.
         """
-        record = _Record(self._table, self._clock.now(), job_id, token)
+        request = {"caller": caller, "key": key, "body": body}
+        wait = _Wait(self._table, self._clock, self._pause, now)
+        record = KeyRecord(self._table, now, now, job_id, token)
+        while True:
+            try:
+                return self._once(record, request, call)
+            except _GoingOnError:
+                wait.for_end_of(record.met)
+            record = KeyRecord(self._table, now, max(now, self._clock.now()), job_id, token)
+
+    def _once(self, record: "KeyRecord", request: dict[str, str], call: Callable[[Turn], str]) -> Answer:
         config = IdempotencyConfig(
             event_key_jmespath="[caller, key]",
             payload_validation_jmespath="body",
@@ -91,7 +98,6 @@ class IdempotencyRecords:
             del request  # only the record is found by it
             return call(record.turn)
 
-        request = {"caller": caller, "key": key, "body": body}
         once = idempotent_function(
             answer, data_keyword_argument="request", persistence_store=record, config=config, key_prefix="idem"
         )
@@ -100,137 +106,41 @@ class IdempotencyRecords:
         except IdempotencyValidationError:
             raise IdempotencyMismatchError("this Idempotency-Key was used with another body before") from None
         except (IdempotencyAlreadyInProgressError, IdempotencyInconsistentStateError):
-            raise IdempotencyInProgressError("the first call with this Idempotency-Key is still going on") from None
+            raise _GoingOnError from None
         except IdempotencyPersistenceLayerError as error:
             raise error.__cause__ or error from None
         return result if isinstance(result, Answer) else Answer(str(result), replayed=False)
 
 
-class _Living(DataRecord):
-    """A record that the conditions below have found alive, by our clock; Powertools would judge it by the machine's."""
-
-    @property
-    def is_expired(self) -> bool:
-        return False
+class _GoingOnError(Exception):
+    """Another call holds the record."""
 
 
-class _Record(BasePersistenceLayer):
-    """The record of one key, for the time of one call."""
+class _Wait:
+    """The patience of one call with those before it: WAIT_S from `began` on, by the clock and by what it slept."""
 
-    def __init__(self, table: Table, now: datetime, job_id: str, token: str) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self._table = table
-        self._now = now
-        self._token = token
-        self.turn = Turn(job_id, self._now, taken_over=False)
+    def __init__(self, table: Table, clock: Clock, pause: Callable[[float], None], began: datetime) -> None:
+        self._table, self._clock, self._pause = table, clock, pause
+        self._until = began + timedelta(seconds=WAIT_S)
+        self._slept_s = 0.0
+        self._looks = 0
 
-    def save_inprogress(self, data: dict[str, Any], remaining_time_in_millis: int | None = None) -> None:
-        super().save_inprogress(data, IN_PROGRESS_S * 1000)
-
-    def delete_record(self, data: dict[str, Any], exception: Exception) -> None:
-        """Free the key if nothing was written; else let it lapse at once: a retry goes on under the same job id."""
-        if isinstance(exception, InputError | ConflictError):
-            super().delete_record(data, exception)
-        else:
-            self._lapse(str(self._get_hashed_idempotency_key(data)))
-
-    def _put_record(self, data_record: DataRecord) -> None:
-        # call A   put ── job written ── dies
-        # call B          put: in progress → 409        … 30 s later …   put: refused ── take over ── answers A's job
-        #
-        # Condition of the put:
-        #   never_used     no record of this key
-        #   kept_enough    its 24 h are over, and only TTL has not removed it yet
-        never_used, kept_enough = "attribute_not_exists(#pk)", "#ttl <= :now"
-        item = {
-            **keys.idempotency_key(data_record.idempotency_key),
-            "status": text(_IN_PROGRESS),
-            "body_hash": text(data_record.payload_hash),
-            "job_id": text(self.turn.job_id),
-            "begun_at": text(sort_text(self._now)),
-            "holder": text(self._token),
-            "lapses_at": text(self._lapses_at),
-            keys.TTL_ATTRIBUTE: number(epoch_s(self._now + KEPT)),
-        }
-        try:
-            self._table.put(item, f"{never_used} OR {kept_enough}", {":now": number(epoch_s(self._now))})
-        except ConditionFailedError as refused:
-            if refused.item is None:  # gone again by now: Powertools tries once more
-                raise IdempotencyItemAlreadyExistsError from None
-            if refused.item["holder"]["S"] != self._token:
-                self._meet(data_record, refused.item)
-
-    def _meet(self, ours: DataRecord, found: Item) -> None:
-        """Another call was here first. Take its work over if it died; raises what Powertools expects if it did not."""
-        theirs = _data_record(ours.idempotency_key, found)
-        self._validate_payload(ours, theirs)
-        if theirs.status != _IN_PROGRESS or from_sort_text(found["lapses_at"]["S"]) > self._now:
-            raise IdempotencyItemAlreadyExistsError(old_data_record=theirs)
-        # Two retries of a dead call A:  B reads holder A ── update ── works
-        #                                C reads holder A ─────────── update: refused → in progress
-        # And A, if it was only slow and ends in between, has changed the status.
-        still_theirs = "#status = :in_progress AND #holder = :theirs"
-        values = {
-            ":in_progress": text(_IN_PROGRESS),
-            ":theirs": found["holder"],
-            ":mine": text(self._token),
-            ":lapses_at": text(self._lapses_at),
-        }
-        update = "SET #holder = :mine, #lapses_at = :lapses_at"
-        try:
-            self._table.update(keys.idempotency_key(ours.idempotency_key), update, still_theirs, values)
-        except ConditionFailedError as refused:
-            if refused.item is None or refused.item["holder"]["S"] != self._token:
-                raise IdempotencyItemAlreadyExistsError(old_data_record=theirs) from None
-        self.turn = Turn(found["job_id"]["S"], from_sort_text(found["begun_at"]["S"]), taken_over=True)
-
-    def _update_record(self, data_record: DataRecord) -> None:
-        values = {":completed": text(_COMPLETED), ":answer": text(data_record.response_data), **self._still_mine_values}
-        update = "SET #status = :completed, #answer = :answer"
-        self._if_still_mine(
-            lambda mine: self._table.update(keys.idempotency_key(data_record.idempotency_key), update, mine, values)
-        )
-
-    def _delete_record(self, data_record: DataRecord) -> None:
-        key, values = keys.idempotency_key(data_record.idempotency_key), self._still_mine_values
-        self._if_still_mine(lambda mine: self._table.delete(key, mine, values))
-
-    def _lapse(self, idempotency_key: str) -> None:
-        values = {":gone": text(sort_text(self._now)), **self._still_mine_values}
-        self._if_still_mine(
-            lambda mine: self._table.update(
-                keys.idempotency_key(idempotency_key), "SET #lapses_at = :gone", mine, values
-            )
-        )
-
-    def _get_record(self, idempotency_key: str) -> DataRecord:
-        item = self._table.get(keys.idempotency_key(idempotency_key))
-        if item is None:
-            raise IdempotencyItemNotFoundError
-        return _data_record(idempotency_key, item)
-
-    @property
-    def _lapses_at(self) -> str:
-        return sort_text(self._now + timedelta(seconds=IN_PROGRESS_S))
-
-    @property
-    def _still_mine_values(self) -> Item:
-        return {":in_progress": text(_IN_PROGRESS), ":mine": text(self._token)}
-
-    def _if_still_mine(self, write: Callable[[str], object]) -> None:
-        # slow A  put ────────────────────────── job written ── update: refused, and A answers the same job
-        # B            … 30 s … take over ── finds the job ── update
-        still_mine = "#status = :in_progress AND #holder = :mine"
-        try:
-            write(still_mine)
-        except ConditionFailedError:
-            return
+    def for_end_of(self, met: Item | None) -> None:
+        """Return when the record `met` is answered, free, or its call dead. Raises IdempotencyInProgressError."""
+        while True:
+            now = self._clock.now()
+            pause_s = PAUSES_S[min(self._looks, len(PAUSES_S) - 1)]
+            if self._slept_s + pause_s > WAIT_S or now + timedelta(seconds=pause_s) > self._until:
+                raise IdempotencyInProgressError(STILL_GOING_ON, _left_s(met, now))
+            self._pause(pause_s)
+            self._slept_s += pause_s
+            self._looks += 1
+            met = self._table.get({keys.PK: met[keys.PK], keys.SK: met[keys.SK]}) if met else None
+            if met is None or not goes_on(met, self._clock.now()):
+                return
 
 
-def _data_record(idempotency_key: str, item: Item) -> DataRecord:
-    return _Living(
-        idempotency_key=idempotency_key,
-        status=item["status"]["S"],
-        response_data=item["answer"]["S"] if "answer" in item else "",
-        payload_hash=item["body_hash"]["S"],
-    )
+def _left_s(record: Item | None, now: datetime) -> int:
+    """Whole seconds after which the record's call has answered or died."""
+    left_s = (from_sort_text(record["lapses_at"]["S"]) - now).total_seconds() if record else 0
+    return max(1, math.ceil(left_s))

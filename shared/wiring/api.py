@@ -84,7 +84,7 @@ def build_api(settings: SubmitSettings, aws: base.Clients, clock: Clock, names: 
         groups=GroupsFlow(Groups(table), runs),
         search=SearchFlow(Listing(table), Rows(jobs, runs), clock, settings.ticked_shards),
         cursor_secret=CursorSecret(table, lambda: base.token() + base.token()),
-        idempotency=IdempotencyRecords(aws.dynamodb, settings.table, clock),
+        idempotency=IdempotencyRecords(aws.dynamodb, settings.table, clock, base.SEND_PAUSE),
     )
 
 

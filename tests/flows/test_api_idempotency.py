@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from functions.submit import strict_json
 from shared.model.errors import IdempotencyInProgressError, InputError
 from shared.store import keys
-from shared.store.idempotency import Answer, Turn
+from shared.store.idempotency import WAIT_S, Answer, Turn
 from tests.support import calls
 from tests.support.aws import Aws, all_items
 from tests.support.clocks import ManualClock
@@ -115,7 +115,7 @@ def test_keys_of_different_callers_never_meet(http: Http, aws: Aws) -> None:
     assert len(jobs(aws)) == 5
 
 
-def test_a_second_call_meanwhile_is_told_to_wait(http: Http, world: World, aws: Aws) -> None:
+def test_a_call_that_gets_no_answer_in_time_is_told_when_to_ask_again(http: Http, world: World, aws: Aws) -> None:
     seen = []
 
     def first_call(turn: Any) -> str:
@@ -124,9 +124,12 @@ def test_a_second_call_meanwhile_is_told_to_wait(http: Http, world: World, aws: 
         return "{}"
 
     body = strict_json.write(JOB, sort_keys=True)
-    world.api.idempotency.once(caller="anonymous", key="k-1", body=body, job_id="j", token="t", call=first_call)
-    assert (seen[0].status, seen[0].headers["retry-after"]) == (409, "1")
+    world.api.idempotency.once(
+        caller="anonymous", key="k-1", body=body, job_id="j", token="t", now=world.clock.now(), call=first_call
+    )
+    assert (seen[0].status, seen[0].headers["retry-after"]) == (409, "30")
     assert seen[0].document["type"].endswith(":idempotency-in-progress")
+    assert WAIT_S - 1 < sum(world.pauses) <= WAIT_S
     assert jobs(aws) == []
 
 
@@ -187,7 +190,13 @@ def calls_of(world: World, key: str = "k") -> Callable[..., Answer]:
 
     def once(call: Callable[[Turn], str]) -> Answer:
         return world.api.idempotency.once(
-            caller="c", key=key, body="{}", job_id="j", token=world.api.new_job_id(), call=call
+            caller="c",
+            key=key,
+            body="{}",
+            job_id="j",
+            token=world.api.new_job_id(),
+            now=world.clock.now(),
+            call=call,
         )
 
     return once
@@ -260,8 +269,14 @@ def test_of_those_who_would_take_a_call_over_one_does(world: World, aws: Aws, be
     with pytest.raises(Died):
         once(dies)
     world.clock.advance(31)
-    with calls.observing(Between()), pytest.raises(IdempotencyInProgressError):
-        once(lambda turn: worked.append("too many") or "")
+    with calls.observing(Between()):
+        if between == "another retry is at work":
+            with pytest.raises(IdempotencyInProgressError) as late:
+                once(lambda turn: worked.append("too many") or "")
+            assert late.value.retry_after_s == 30
+        else:
+            answer = once(lambda turn: worked.append("too many") or "")
+            assert answer == Answer("first" if between == "the first call ends" else "j", replayed=True)
     assert worked == [between]
 
 

@@ -254,6 +254,20 @@ def test_a_window_that_no_index_has_finds_the_same(http: Http, world: World) -> 
     assert ids(http, status="enqueued", **window("12:00:00", "12:30:00")) == ["claimed"]
 
 
+def test_a_recurring_job_that_is_claimed_ahead(http: Http, world: World) -> None:
+    """Its next time is claimed, and no longer in the index of due times; a group has it by what it shows."""
+    world.submit(job_id="hourly", cron="0 * * * *", group="g")
+    world.tick()
+    (shown,) = http.get("/v1/jobs").document["jobs"]
+    assert (shown["status"], shown["next_run_at"]) == ("scheduled", "2026-11-30T12:00:00Z")
+    for query in (window("12:00:00", "12:30:00"), window("12:30:00", "13:30:00")):
+        is_first = query["from"] == "2026-11-30T12:00:00Z"
+        assert ids(http, group="g", **query) == (["hourly"] if is_first else [])
+        assert ids(http, **query) == []
+    world.clock.advance(121)
+    assert ids(http, **window("12:30:00", "13:30:00")) == ["hourly"]
+
+
 def test_a_job_is_read_again_before_it_is_shown_by_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The index lags by an hour here: a cancelled job, a gone one and one that has moved are still in it."""
     world = World(memory(world.clock), world.clock)

@@ -70,7 +70,9 @@ def used(aws: Aws) -> Iterator[Used]:
 
 def submit_uses(world: World, used: Used) -> None:
     def once(key: str, call: Any) -> None:
-        world.api.idempotency.once(caller="me", key=key, body="{}", job_id="x", token=key, call=call)
+        world.api.idempotency.once(
+            caller="me", key=key, body="{}", job_id="x", token=key, now=world.clock.now(), call=call
+        )
 
     def refuse(_: Any) -> str:
         raise ConflictError("no")

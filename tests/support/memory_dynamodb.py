@@ -6,6 +6,7 @@ Duetime makes and no others. It checks no limits: the observers of `calls` (aws_
 
 import functools
 import hashlib
+import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -115,15 +116,20 @@ class MemoryDynamoDB:
 
     def __init__(self, table: MemoryTable) -> None:
         self.table = table
+        self._one_at_a_time = threading.RLock()
 
     def __getattr__(self, name: str) -> Any:
         operation = "".join(part.title() for part in name.split("_"))
         run = getattr(MemoryDynamoDB, f"_{name}", None)
         if run is None:
             raise AttributeError(f"the table in memory does not know {operation}")
-        made = functools.partial(calls.through, "dynamodb", operation, functools.partial(run, self))
+        made = functools.partial(calls.through, "dynamodb", operation, functools.partial(self._run, run))
         setattr(self, name, made)  # the next look-up is an ordinary one
         return made
+
+    def _run(self, run: Callable[["MemoryDynamoDB", Item], Item], params: Item) -> Item:
+        with self._one_at_a_time:
+            return run(self, params)
 
     def get_paginator(self, name: str) -> Any:
         if name != "scan":
