@@ -22,7 +22,7 @@ _INSTANT = timedelta(microseconds=1)
 
 def cancelled(job: Job, now: datetime) -> Job:
     """Nothing more is due, ever."""
-    return replace(_changed(job), status=JobStatus.CANCELLED, due_at=None, changed_at=now)
+    return replace(_changed(job), status=JobStatus.CANCELLED, due_at=None, changed_at=_since(job, now))
 
 
 def paused(job: Job, now: datetime) -> Job:
@@ -30,7 +30,9 @@ def paused(job: Job, now: datetime) -> Job:
 
     What was due before `now` and not claimed is not lost: it is left to the resume, as if the pause had begun before.
     """
-    since = now if job.due_at is None else min(now, job.due_at - _INSTANT)
+    since = _since(job, now)
+    if job.due_at is not None:
+        since = min(since, job.due_at - _INSTANT)
     return replace(_changed(job), status=JobStatus.PAUSED, changed_at=since)
 
 
@@ -55,8 +57,9 @@ def with_spec(job: Job, spec: JobSpec, now: datetime, payload_id: str | None) ->
     """The job with `spec`; a new schedule counts from `now`, with its `max_runs` from the beginning."""
     if not is_change_of_when(job, spec):
         return replace(job, spec=spec, version=job.version + 1, payload_id=payload_id)
-    due_at = first_slot(spec.schedule, job.job_id, now)
-    changed = replace(_changed(job), spec=spec, payload_id=payload_id, changed_at=now)
+    since = _since(job, now)
+    due_at = first_slot(spec.schedule, job.job_id, since)
+    changed = replace(_changed(job), spec=spec, payload_id=payload_id, changed_at=since)
     return replace(changed, due_at=due_at, runs_claimed=0, claimed_until=None)
 
 
@@ -65,7 +68,7 @@ def dropped(job: Job, spec: JobSpec, now: datetime) -> Occurrence | None:
 
     Without an outage there is none, for ticks claim ahead. What a pause holds back is not due.
     """
-    due_at, schedule = job.due_at, job.spec.schedule
+    due_at, schedule, now = job.due_at, job.spec.schedule, _since(job, now)
     if due_at is None or due_at > now or job.status is not JobStatus.SCHEDULED:
         return None
     if not is_change_of_when(job, spec) or spec.schedule.run_at == due_at:
@@ -79,6 +82,13 @@ def dropped(job: Job, spec: JobSpec, now: datetime) -> Occurrence | None:
 def is_change_of_when(job: Job, spec: JobSpec) -> bool:
     """Whether `spec` brings other times. How a missed one is made up for (`catch_up`) is a policy."""
     return replace(spec.schedule, catch_up=job.spec.schedule.catch_up) != job.spec.schedule
+
+
+def _since(job: Job, now: datetime) -> datetime:
+    """From when on a change counts that began at `now`: never before the change that it is made on."""
+    #   pause:    12:00:59 begins ────────────────────────────────────────────── writes
+    #   update:                    12:01:01 takes 12:01 away: void, and due by then: it must not count as yet to come
+    return max(now, job.changed_at)
 
 
 def _changed(job: Job) -> Job:

@@ -163,6 +163,19 @@ def test_i1_a_claim_made_twice_with_a_pause_in_between_leaves_a_record(world: Wo
     assert hours(world) == ["12:40"]
 
 
+def test_i1_a_slow_pause_does_not_move_the_last_change_back(world: World) -> None:
+    world.submit(job_id="a", run_at="2026-11-30T12:01:00Z")
+    world.clock.set(at("12:01:01"))
+    world.patch("a", run_at="2026-11-30T12:05:00Z")
+    world.api.control.pause("a", at("12:00:59"))
+    world.resume("a")
+    world.pass_time(300)
+    assert [(run.scheduled_for, run.status, run.reason) for run in world.runs("a")] == [
+        (at("12:01"), "skipped", "rescheduled"),
+        (at("12:05"), "succeeded", None),
+    ]
+
+
 def test_max_runs_is_exact_over_pauses(world: World) -> None:
     world.submit(job_id="a", cron="* * * * *", max_runs=4)  # all four are claimed at once
     world.clock.set(at("12:02:10"))
