@@ -1,7 +1,7 @@
 """The HTTP client of Duetime: one method a call of the API. It never retries and never changes what the API answers."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -96,6 +96,30 @@ class Submission:
 
 class Client:
     """Talks to one deployed Duetime, at `url` with or without its `/v1`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobQuery:
+    """What `Client.jobs` looks for: jobs that fit all that is said. Times are RFC 3339 with an offset, or aware."""
+
+    status: str | None = None
+    group: str | None = None
+    tags: Sequence[str] = ()  # each `name` or `name:value`
+    due_from: datetime | str | None = None  # whose next time is this or later
+    due_to: datetime | str | None = None  # and before this
+
+    def to_query(self, limit: int | None = None, cursor: str | None = None) -> str:
+        """The query string, with its `?`; empty when nothing is said."""
+        said: list[tuple[str, str | None]] = [
+            ("status", self.status),
+            ("group", self.group),
+            *(("tag", tag) for tag in self.tags),
+            *((name, _moment(at)) for name, at in (("from", self.due_from), ("to", self.due_to))),
+            ("limit", None if limit is None else str(limit)),
+            ("cursor", cursor),
+        ]
+        pairs = "&".join(f"{name}={quote(_bytes(value), safe='')}" for name, value in said if value is not None)
+        return f"?{pairs}" if pairs else ""
+
+
 
     Signs when `url` is an API Gateway address, or when told to by `sign`.
     Every method raises ApiError when the API refuses and UnreachableError when there is no answer.
@@ -139,6 +163,21 @@ class Client:
 
     def cancel(self, job_id: str) -> Document:
         """Cancel the job. Twice is the same as once."""
+    def jobs_page(self, query: JobQuery, limit: int | None = None, cursor: str | None = None) -> Document:
+        """One page of the jobs that fit: `{"jobs": […], "cursor": …}`. It may be empty and not be the last."""
+        return self.call("GET", "/v1/jobs" + query.to_query(limit, cursor))
+
+    def jobs(self, query: JobQuery, page: int = 100) -> Iterator[dict[str, JsonValue]]:
+        """All jobs that fit, asked for page by page as they are taken."""
+        cursor: JsonValue = None
+        while True:
+            found = self.jobs_page(query, page, cursor if isinstance(cursor, str) else None)
+            rows = found.get("jobs")
+            yield from (row for row in rows if isinstance(row, dict)) if isinstance(rows, list) else ()
+            cursor = found.get("cursor")
+            if cursor is None:
+                return
+
         return self.call("POST", f"/v1/jobs/{_segment(job_id)}:cancel")
 
     def preview(self, schedule: Mapping[str, JsonValue]) -> Document:
@@ -203,6 +242,10 @@ def _check_url(url: str) -> None:
     except ValueError as error:  # as of a port out of range
         why = f" ({error})"
     raise UnreachableError(f"{url!r} is not the URL of an API, such as {DEFAULT_URL}{why}")
+
+def _moment(at: datetime | str | None) -> str | None:
+    return at.isoformat() if isinstance(at, datetime) else at
+
 
 
 def _is_loopback(url: str) -> bool:

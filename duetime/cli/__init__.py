@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from duetime.cli import jobs, system
+from duetime.cli import jobs, lists, system
 from duetime.cli.exits import Exit
 from duetime.cli.reading import UsageError, check_text
 
@@ -39,6 +39,7 @@ def options(
 
 for command in (system.up, system.down, jobs.submit, jobs.batch, jobs.show, jobs.runs, jobs.cancel, jobs.preview):
     app.command()(command)
+app.command("list")(lists.list_jobs)
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from duetime.client import JsonValue
@@ -39,6 +39,16 @@ def whole_seconds(text: str, option: str) -> int:
     if seconds != int(seconds):
         raise UsageError(f"{option} must be whole seconds, not {text!r}")
     return int(seconds)
+
+
+def moment(text: str, option: str, now: datetime) -> str:
+    """A time for the API: RFC 3339 as it is, `now`, or from now on as `+2h` (before it as `-30m`)."""
+    if text == "now":
+        return now.isoformat()
+    if text[:1] in {"+", "-"}:
+        span = duration(text[1:], option)
+        return (now + span if text[0] == "+" else now - span).isoformat()
+    return text
 
 
 def payload_text(text: str) -> str:

@@ -140,6 +140,23 @@ def _below(console: Console, markup: str, indent: int) -> None:
 
 def preview_list(console: Console, document: dict[str, JsonValue]) -> None:
     """The next times of a schedule, a line for each, and below it what there is to say of it."""
+def list_row(console: Console, job: dict[str, JsonValue]) -> None:
+    """One job of a list: status, next time, id, and below it what people have said of it."""
+    due = f"{_time(job.get('next_run_at'))}Z" if job.get("next_run_at") is not None else ""
+    _line(console, coloured(f"{job.get('status')!s:<13}"), f"{due:<20}", cell(job.get("job_id")))
+    tags = job.get("tags")
+    said = [cell(job.get("name"))] if job.get("name") is not None else []
+    said += [f"group {cell(job.get('group'))}"] if job.get("group") is not None else []
+    said += [f"{cell(name)}={cell(value)}" for name, value in tags.items()] if isinstance(tags, dict) else []
+    if said:
+        _below(console, ", ".join(said), indent=37)
+
+
+def json_text(value: JsonValue) -> str:
+    """A value as one JSON text, its numbers as the API wrote them."""
+    return _json(value)
+
+
     times = document.get("times")
     found = [time for time in times if isinstance(time, dict)] if isinstance(times, list) else []
     if not found:
