@@ -94,8 +94,6 @@ class Submission:
         return text if self.payload_json is None else f'{text[:-1]}, "payload": {self.payload_json}}}'
 
 
-class Client:
-    """Talks to one deployed Duetime, at `url` with or without its `/v1`.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobQuery:
     """What `Client.jobs` looks for: jobs that fit all that is said. Times are RFC 3339 with an offset, or aware."""
@@ -120,6 +118,8 @@ class JobQuery:
         return f"?{pairs}" if pairs else ""
 
 
+class Client:
+    """Talks to one deployed Duetime, at `url` with or without its `/v1`.
 
     Signs when `url` is an API Gateway address, or when told to by `sign`.
     Every method raises ApiError when the API refuses and UnreachableError when there is no answer.
@@ -161,8 +161,6 @@ class JobQuery:
         query = f"?cursor={quote(_bytes(cursor), safe='')}" if cursor else ""
         return self.call("GET", f"/v1/jobs/{_segment(job_id)}/runs{query}")
 
-    def cancel(self, job_id: str) -> Document:
-        """Cancel the job. Twice is the same as once."""
     def jobs_page(self, query: JobQuery, limit: int | None = None, cursor: str | None = None) -> Document:
         """One page of the jobs that fit: `{"jobs": […], "cursor": …}`. It may be empty and not be the last."""
         return self.call("GET", "/v1/jobs" + query.to_query(limit, cursor))
@@ -178,6 +176,8 @@ class JobQuery:
             if cursor is None:
                 return
 
+    def cancel(self, job_id: str) -> Document:
+        """Cancel the job. Twice is the same as once."""
         return self.call("POST", f"/v1/jobs/{_segment(job_id)}:cancel")
 
     def preview(self, schedule: Mapping[str, JsonValue]) -> Document:
@@ -233,6 +233,10 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
+def _moment(at: datetime | str | None) -> str | None:
+    return at.isoformat() if isinstance(at, datetime) else at
+
+
 def _check_url(url: str) -> None:
     try:
         parts = urlsplit(url)
@@ -242,10 +246,6 @@ def _check_url(url: str) -> None:
     except ValueError as error:  # as of a port out of range
         why = f" ({error})"
     raise UnreachableError(f"{url!r} is not the URL of an API, such as {DEFAULT_URL}{why}")
-
-def _moment(at: datetime | str | None) -> str | None:
-    return at.isoformat() if isinstance(at, datetime) else at
-
 
 
 def _is_loopback(url: str) -> bool:
