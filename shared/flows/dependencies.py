@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from shared.flows.gates import MustSkipError, MustWaitError
-from shared.flows.inspect import latest_runs, shown_status
+from shared.flows.shown import latest_runs, shown_status
 from shared.model.errors import InputError, TooLargeError
 from shared.model.instants import to_text
 from shared.model.job import Job, JobSpec
@@ -71,7 +71,16 @@ class Parents:
             else:
                 seen = runs.get(job_id, ()) if job.spec.schedule.is_one_off else latest_runs(self.runs, job)
                 found[job_id] = Parent(job, rules.standing_of(shown_status(job, seen)))
-        return found
+        return found | self._moved(found)
+
+    def _moved(self, found: Mapping[str, Parent]) -> dict[str, Parent]:
+        """Of those that look failed, the ones that were changed while they were looked at: they may yet succeed."""
+        #   child:     reads the parent: it is due 12:00 ─────────────────────────────── reads its run of 12:00: skipped
+        #   user:                                          the parent is to run at 13:00
+        #   execute:                                               12:00 is void: recorded as skipped
+        seen = {job_id: one.job for job_id, one in found.items() if one.standing is Standing.FAILED and one.job}
+        there = self.jobs.get_many(list(seen)) if seen else {}
+        return {one: Parent(job, Standing.OPEN) for one, job in there.items() if job.revision != seen[one].revision}
 
     def above(self, job_ids: Iterable[str], own: Container[str]) -> Above:
         """These jobs and all that stands above them and is not over, generation by generation.

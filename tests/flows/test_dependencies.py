@@ -10,6 +10,7 @@ import pytest
 from shared.model.call import Call
 from shared.model.errors import ConflictError, InputError, TooLargeError
 from shared.model.run import Result
+from shared.queue import message_of
 from shared.store import keys
 from tests.support import calls, faults
 from tests.support.aws import Aws, messages_waiting
@@ -190,6 +191,27 @@ def test_a_woken_message_that_comes_too_soon_is_dropped_and_the_child_still_runs
     assert waiting == {"visible": 0, "delayed": 1, "flight": 1}  # p1's and the child's own
     world.pass_time(25, step_s=1)
     assert called(world) == ["p0", "p1", "child"]
+
+
+def test_a_parent_that_is_given_another_time_as_it_is_looked_at_has_not_failed(world: World) -> None:
+    world.submit(job_id="parent", run_at=in_s(world, 5))
+    world.submit(job_id="child", depends_on=("parent",), run_at=in_s(world, 5))
+    world.clock.advance(6)
+    received = {message_of(one.body).job_id: one for one in world.receive()}
+
+    def parent_runs_later() -> None:
+        world.patch("parent", run_at=in_s(world, 60))
+        world.acknowledge(world.new_executor().run([received["parent"]]))
+        assert world.statuses("parent") == ["skipped"]
+
+    reads_its_run = Meanwhile(
+        lambda call: call.operation == "BatchGetItem" and "run#" in str(call.params), parent_runs_later
+    )
+    with calls.observing(reads_its_run):
+        (handled,) = world.executor.run([received["child"]])
+    assert handled.ended.outcome == "waiting"
+    world.pass_time(90, step_s=5)
+    assert called(world) == ["parent", "child"]
 
 
 def test_the_wait_of_a_child_grows_and_stays_below_its_limit(world: World) -> None:
