@@ -138,8 +138,6 @@ def _below(console: Console, markup: str, indent: int) -> None:
     console.print(Padding(text, (0, 0, 0, indent)), highlight=False)
 
 
-def preview_list(console: Console, document: dict[str, JsonValue]) -> None:
-    """The next times of a schedule, a line for each, and below it what there is to say of it."""
 def list_row(console: Console, job: dict[str, JsonValue]) -> None:
     """One job of a list: status, next time, id, and below it what people have said of it."""
     due = f"{_time(job.get('next_run_at'))}Z" if job.get("next_run_at") is not None else ""
@@ -157,6 +155,8 @@ def json_text(value: JsonValue) -> str:
     return _json(value)
 
 
+def preview_list(console: Console, document: dict[str, JsonValue]) -> None:
+    """The next times of a schedule, a line for each, and below it what there is to say of it."""
     times = document.get("times")
     found = [time for time in times if isinstance(time, dict)] if isinstance(times, list) else []
     if not found:
