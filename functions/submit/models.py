@@ -114,7 +114,8 @@ _NO_SCHEDULE: dict[str, JsonValue] = {
 
 
 class _Body(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    # Deferred: a model is built by the first call that reads one, not by every start.
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
 
 class ScheduleFields(_Body):

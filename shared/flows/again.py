@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from shared.flows.enqueue import Enqueuer
-from shared.flows.inspect import is_finished, latest_runs
+from shared.flows.shown import is_finished, latest_runs
 from shared.model.errors import ConflictError, JobNotFoundError
 from shared.model.instants import to_text
 from shared.model.job import Job, JobStatus

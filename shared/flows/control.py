@@ -9,7 +9,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from shared.flows.changing import Changer
 from shared.flows.families import Waker
-from shared.flows.inspect import InspectFlow, JobView, is_finished
+from shared.flows.inspect import InspectFlow, JobView
+from shared.flows.shown import is_finished
 from shared.model.errors import ConflictError, PreconditionError
 from shared.model.instants import to_text
 from shared.model.job import Job, JobSpec, JobStatus

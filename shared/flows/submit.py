@@ -10,7 +10,8 @@ from shared.flows.claims import claimed_at_once, over_at
 from shared.flows.dependencies import Parents
 from shared.flows.enqueue import Enqueuer
 from shared.flows.families import Families
-from shared.flows.inspect import JobView, is_finished, latest_runs, view
+from shared.flows.inspect import JobView, view
+from shared.flows.shown import is_finished, latest_runs
 from shared.model.errors import ConflictError, InputError, InvalidScheduleError, JobNotFoundError
 from shared.model.instants import to_text
 from shared.model.job import Job, JobSpec, JobStatus

@@ -13,7 +13,7 @@ OnParentFailure = Literal["skip", "run"]
 
 
 class JobStatus(StrEnum):
-    """The stored status of a job. `completed` is never stored: it follows from the runs (see flows.inspect)."""
+    """The stored status of a job. `completed` is never stored: it follows from the runs (see flows.shown)."""
 
     SCHEDULED = "scheduled"
     PAUSED = "paused"

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from croniter import CroniterError, croniter
-
 from shared.model.errors import InvalidScheduleError
 from shared.rules.aws_forms import aws_cron
 from shared.rules.cron_fields import CronFields, DayRule
@@ -110,6 +108,8 @@ def _is_free(text: str) -> bool:
 
 def _expand(fields: list[Items]) -> list[tuple[int, ...]]:
     """The values of all fields, by croniter. A field with day words only has none."""
+    from croniter import CroniterError, croniter  # here: what meets no cron expression starts without it
+
     words = [",".join(items.plain) or "*" for items in fields]
     try:
         expanded, _ = croniter.expand(" ".join(words), second_at_beginning=True)
@@ -130,6 +130,8 @@ def _values(items: Items, found: Sequence[int | str]) -> tuple[int, ...]:
 
 def _first_bad(fields: list[Items], words: list[str]) -> InvalidScheduleError:
     """Which field croniter refused: it is asked for each one alone."""
+    from croniter import croniter
+
     for at, items in enumerate(fields):
         alone = ["*"] * len(fields)
         alone[at] = words[at]
