@@ -69,6 +69,7 @@ class Submission:
     job_id: str | None = None
     name: str | None = None
     group: str | None = None
+    overlap: str | None = None
     max_attempts: int | None = None
     timeout_s: int | None = None
     depends_on: Sequence[str] = ()
@@ -80,6 +81,7 @@ class Submission:
             "job_id": self.job_id,
             "name": self.name,
             "group": self.group,
+            "overlap": self.overlap,
             "target": self.target,
             "run_at": self.run_at.isoformat() if isinstance(self.run_at, datetime) else self.run_at,
             "cron": self.cron,
@@ -179,6 +181,14 @@ class Client:
     def cancel(self, job_id: str) -> Document:
         """Cancel the job. Twice is the same as once."""
         return self.call("POST", f"/v1/jobs/{_segment(job_id)}:cancel")
+
+    def group(self, group: str) -> Document:
+        """The group's limit, and how many of its runs have a place: `{"group", "max_running", "running"}`."""
+        return self.call("GET", f"/v1/groups/{_segment(group)}")
+
+    def limit_group(self, group: str, max_running: int | None) -> Document:
+        """Let at most `max_running` runs of the group go on at a time; None: any number."""
+        return self.call("PUT", f"/v1/groups/{_segment(group)}", json.dumps({"max_running": max_running}))
 
     def preview(self, schedule: Mapping[str, JsonValue]) -> Document:
         """The next times of a schedule: `{"cron": "0 9 * * *", "timezone": "Europe/Berlin", "count": 5}`."""

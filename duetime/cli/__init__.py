@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from duetime.cli import jobs, lists, system
+from duetime.cli import groups, jobs, lists, system
 from duetime.cli.exits import Exit
 from duetime.cli.reading import UsageError, check_text
 
@@ -37,7 +37,17 @@ def options(
     context.obj = url
 
 
-for command in (system.up, system.down, jobs.submit, jobs.batch, jobs.show, jobs.runs, jobs.cancel, jobs.preview):
+for command in (
+    system.up,
+    system.down,
+    jobs.submit,
+    jobs.batch,
+    jobs.show,
+    jobs.runs,
+    jobs.cancel,
+    jobs.preview,
+    groups.group,
+):
     app.command()(command)
 app.command("list")(lists.list_jobs)
 

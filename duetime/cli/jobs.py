@@ -68,6 +68,10 @@ def submit(
     ] = None,
     job_id: Annotated[str | None, typer.Option(metavar="ID", help="An id of your own choice.")] = None,
     name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
+    group: Annotated[str | None, typer.Option(metavar="NAME", help="Whose job it is: see `duetime group`.")] = None,
+    overlap: Annotated[
+        str | None, typer.Option(metavar="POLICY", help="While another run is not over: allow, skip, queue, replace.")
+    ] = None,
     depends_on: Annotated[
         list[str] | None,
         typer.Option(metavar="JOB", help="Once this job has succeeded; may be given again. Needs no time."),
@@ -96,6 +100,8 @@ def submit(
         timezone=timezone,
         job_id=job_id,
         name=name,
+        group=group,
+        overlap=overlap,
         max_attempts=max_attempts,
         timeout_s=None if timeout is None else reading.whole_seconds(timeout, "--timeout"),
         depends_on=depends_on or (),

@@ -54,6 +54,8 @@ def job_table(console: Console, job: dict[str, JsonValue]) -> None:
         if value not in (None, []) and not (key == "timezone" and job.get("cron") is None):
             shown = coloured(str(value)) if key == "status" else json_cell(value) if key == "payload" else cell(value)
             table.add_row(key.replace("_", " "), shown)
+    if job.get("overlap") not in (None, "allow"):
+        table.add_row("overlap", f"{cell(job.get('overlap'))}, {cell(job.get('overlap_skipped'))} skipped")
     retry = job.get("retry")
     if isinstance(retry, dict):
         table.add_row("attempts", f"up to {cell(retry.get('max_attempts'))}, {cell(job.get('timeout_s'))} s each")

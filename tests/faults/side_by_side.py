@@ -28,6 +28,7 @@ class Account:
     states: dict[Occurrence, RunSeen] = field(default_factory=dict)
     began: dict[Occurrence, Began] = field(default_factory=dict)  # by the latest attempt of each
     calls: dict[Occurrence, tuple[Called, Began]] = field(default_factory=dict)  # not returned
+    called: set[Occurrence] = field(default_factory=set)
 
     def take(self, event: Event) -> None:
         if isinstance(event, PolicySeen):
@@ -65,6 +66,12 @@ class Account:
                 found.append((other, began))
         return [one for one in found if one[0].occurrence != call.occurrence]
 
+    def has_another(self, run: RunSeen) -> bool:
+        """Whether another run of its job is open, or has been called: two must not be skipped for each other."""
+        others = {one: state for one, state in self.states.items() if one[0] == run.job_id and one != run.occurrence}
+        is_open = any(state.status in ("running", "failed", "enqueued") for state in others.values())
+        return is_open or not others.keys().isdisjoint(self.called)
+
     def between_attempts(self, call: Called) -> list[Occurrence]:
         """Other runs of the job that wait for their next attempt."""
         return [
@@ -87,6 +94,10 @@ def violations(history: History) -> Iterator[tuple[str, str]]:
             began = account.began.pop(event.occurrence, Began("allow", NO_LIMIT))
             yield from _judged(event, began, account)
             account.calls[event.occurrence] = (event, began)
+            account.called.add(event.occurrence)
+        is_left_out = isinstance(event, RunSeen) and (event.status, event.reason) == ("skipped", "overlap")
+        if isinstance(event, RunSeen) and is_left_out and not account.has_another(event):
+            yield "overlap", f"{event.job_id}/{event.scheduled_for:%H:%M:%S} was skipped, and there is no other run"
 
 
 def _judged(call: Called, began: Began, account: Account) -> Iterator[tuple[str, str]]:

@@ -89,7 +89,7 @@ def test_submit_sends_the_payload_to_the_letter_and_only_what_was_given(
 
 def test_submit_sends_every_option(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     options = ["--at", "2099-01-01T09:00", "--timezone", "Europe/Berlin", "--job-id", "j1", "--name", "n"]
-    options += ["--max-attempts", "5", "--timeout", "2m", "--idempotency-key", "k"]
+    options += ["--max-attempts", "5", "--timeout", "2m", "--idempotency-key", "k", "--group", "g", "--overlap", "skip"]
     with api(monkeypatch, Answer.of(JOB, 201)) as server:
         run("submit", "--target", '{"kind": "python", "handler": "h"}', *options)
     (asked,) = server.asked
@@ -99,10 +99,40 @@ def test_submit_sends_every_option(run: Run, monkeypatch: pytest.MonkeyPatch) ->
         "timezone": "Europe/Berlin",
         "job_id": "j1",
         "name": "n",
+        "group": "g",
+        "overlap": "skip",
         "retry": {"max_attempts": 5},
         "timeout_s": 120,
     }
     assert asked.headers["Idempotency-Key"] == "k"
+
+
+@pytest.mark.parametrize(
+    ("options", "asked_for"),
+    [([], None), (["--max-running", "5"], b'{"max_running": 5}'), (["--no-limit"], b'{"max_running": null}')],
+)
+def test_group_shows_and_limits(
+    run: Run, monkeypatch: pytest.MonkeyPatch, options: list[str], asked_for: bytes | None
+) -> None:
+    limited = Answer.of({"group": "t", "max_running": 5, "running": 2})
+    with api(monkeypatch, limited, Answer.of({"group": "t", "max_running": None, "running": 0})) as server:
+        assert run("group", "t", *options) == (0, "group t  at most 5 at a time, 2 going on\n", "")
+        assert run("group", "t", *options) == (0, "group t  no limit\n", "")
+    assert [(one.method, one.target, one.body) for one in server.asked] == [
+        ("PUT" if asked_for else "GET", "/v1/groups/t", asked_for or b"")
+    ] * 2
+
+
+@pytest.mark.parametrize("arguments", [["t", "--max-running", "5", "--no-limit"], ["t", "--max-running", "many"], [""]])
+def test_group_is_not_asked_for_what_cannot_be(run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
+    with api(monkeypatch, Answer.of({})) as server:
+        assert run("group", *arguments)[0] == 2
+    assert server.asked == []
+
+
+def test_a_job_that_may_not_overlap_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with api(monkeypatch, Answer.of(JOB | {"overlap": "queue", "overlap_skipped": 3})):
+        assert "queue, 3 skipped" in run("show", "j1")[1]
 
 
 def test_submit_in_a_while_sends_a_moment_with_its_offset(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
