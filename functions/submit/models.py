@@ -23,8 +23,7 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from functions.submit import strict_json
 from shared.model.errors import TooLargeError
-from shared.model.job import Retry
-from shared.rules.cron_text import MAX_LENGTH as MAX_CRON
+from shared.model.job import MAX_CRON, Retry
 from shared.rules.dependencies import MAX_PARENTS
 from shared.rules.group_limits import MAX_RUNNING
 from shared.rules.schedules import MAX_JITTER_S, MAX_MAX_RUNS

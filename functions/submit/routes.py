@@ -10,7 +10,6 @@ from functions.submit.calls import Reply
 from functions.submit.errors import MethodNotAllowedError, RouteNotFoundError
 from functions.submit.groups import limit_group, show_group
 from functions.submit.models import JOB_ID_PATTERN, BatchBody, GroupBody, JobBody, PreviewBody
-from functions.submit.openapi import openapi_document
 from functions.submit.operations import Operation, Parameter
 from functions.submit.patch import ChangeBody
 from functions.submit.request import Request
@@ -38,6 +37,8 @@ def show_openapi(request: Request, api: Api, now: datetime) -> Reply:
 
 @cache
 def _openapi(max_timeout_s: int, handler_names: frozenset[str]) -> dict[str, object]:
+    from functions.submit.openapi import openapi_document  # here: few ever ask for it
+
     return openapi_document(OPERATIONS, max_timeout_s, handler_names)
 
 

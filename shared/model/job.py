@@ -10,6 +10,7 @@ Priority = Literal["high", "normal", "low"]
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)  # the most urgent first
 Overlap = Literal["allow", "skip", "queue", "replace"]
 OnParentFailure = Literal["skip", "run"]
+MAX_CRON = 1000  # characters of an expression; a list of every value of all seven fields has 930
 
 
 class JobStatus(StrEnum):

@@ -9,11 +9,10 @@ from functools import lru_cache
 from typing import Final
 
 from shared.model.errors import InvalidScheduleError
+from shared.model.job import MAX_CRON
 from shared.rules.aws_forms import aws_cron
 from shared.rules.cron_fields import CronFields, DayRule
 from shared.rules.cron_items import PARTS, Items, read_field, wanted
-
-MAX_LENGTH = 1000  # a list of every value of all seven fields has 930 characters
 
 ALIASES: Final = {
     "@yearly": "0 0 1 1 *",
@@ -36,8 +35,8 @@ def read_cron(text: object, job_id: str | None = None) -> CronFields:
 def _clean(text: object) -> str:
     if not isinstance(text, str):
         raise _bad(f"must be text such as '0 9 * * MON-FRI', not {type(text).__name__}")
-    if len(text) > MAX_LENGTH:
-        raise _bad(f"must have at most {MAX_LENGTH} characters, not {len(text)}")
+    if len(text) > MAX_CRON:
+        raise _bad(f"must have at most {MAX_CRON} characters, not {len(text)}")
     if not text.isascii():
         raise _bad(f"{text!r:.60} has characters outside ASCII; write plain digits and letters")
     plain = text.strip(" \t").lower()

@@ -8,7 +8,6 @@ from shared.model.errors import InvalidScheduleError
 from shared.model.instants import EPOCH, to_text
 from shared.model.job import Schedule
 from shared.rules.aws_forms import aws_at
-from shared.rules.cron_text import read_cron
 from shared.rules.durations import read_duration
 from shared.rules.instants import read_instant
 from shared.rules.slots import count_slots, first_slot, latest_slot, next_slot, preview, slots
@@ -56,6 +55,8 @@ def read_schedule(
     if kind == "every":
         every_s = read_duration(every, "every")
     else:
+        from shared.rules.cron_text import read_cron  # here, for the reason in rules.slots
+
         read_cron(cron, job_id)
     schedule = Schedule(
         cron=cron,
