@@ -13,6 +13,8 @@ from functions.submit.routes import route
 from shared.telemetry import logger, metrics
 from shared.wiring.api import api
 
+wired = api()
+
 
 @logger.inject_lambda_context(clear_state=True)
 @metrics.log_metrics(capture_cold_start_metric=True)
@@ -30,7 +32,6 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 def _answer(event: dict[str, Any]) -> dict[str, Any]:
     request = Request(event)
     operation, path = route(request.method, request.whole_path)
-    wired = api()
     reply = operation.call(Request(event, path), wired, wired.clock.now())
     return _response(reply.status, reply.document, {"Content-Type": "application/json", **reply.headers})
 

@@ -2,16 +2,22 @@
 
 import base64
 import json
+import os
+import unittest.mock
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 from jsonschema import Draft202012Validator
 
-from functions.submit import handler as function
 from functions.submit.openapi import openapi_document
 from functions.submit.routes import OPERATIONS
+from shared.settings import SubmitSettings
 from shared.wiring.api import Api
+
+# The function is built as it is loaded; each test then puts its own deployment in the place of this one.
+with unittest.mock.patch.dict(os.environ, dict.fromkeys(SubmitSettings.variables().values(), "1")):
+    from functions.submit import handler as function
 
 Query = dict[str, str | list[str]]  # a name with several values comes several times
 ECHO = {"kind": "python", "handler": "demo.echo"}
@@ -51,7 +57,7 @@ class Http:
     """Calls the API function over `api`. A `body` that is not text or bytes is sent as JSON."""
 
     def __init__(self, monkeypatch: Any, api: Api) -> None:
-        monkeypatch.setattr(function, "api", lambda: api)
+        monkeypatch.setattr(function, "wired", api)
         self._document = openapi_document(OPERATIONS, api.settings.max_timeout_s, api.handler_names)
 
     def get(self, path: str, **query: str | list[str]) -> Answer:
