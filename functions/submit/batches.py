@@ -52,10 +52,10 @@ def submit_batch(request: Request, api: Api, now: datetime) -> Reply:
     text = strict_json.write(body, sort_keys=True)
     _refuse_long_echo(text)
     if key is None:
-        return Reply({"results": _results(api, jobs, Turn(api.new_job_id(), now, now, taken_over=False))})
+        return Reply({"results": _results(api, jobs, Turn(api.new_job_id(), now, now, taken_over=False), now)})
 
     def call(turn: Turn) -> str:
-        results = _results(api, jobs, turn)
+        results = _results(api, jobs, turn, now)
         if any(result["status"] == UNAVAILABLE for result in results):
             raise _NotKeptError(results)
         return _kept(results)
@@ -113,9 +113,9 @@ def _read(sent: Json, limits: Limits, now: datetime) -> _Sent:
     return _Sent(body.job_id, body)
 
 
-def _results(api: Api, jobs: Sequence[_Sent], turn: Turn) -> list[documents.BatchResult]:
+def _results(api: Api, jobs: Sequence[_Sent], turn: Turn, came_at: datetime) -> list[documents.BatchResult]:
     wishes = [_wish(api, one, replace(turn, job_id=_job_id(one, turn, place))) for place, one in enumerate(jobs)]
-    return [_result(place, answer) for place, answer in enumerate(api.batch.submit(wishes, turn.now))]
+    return [_result(place, answer) for place, answer in enumerate(api.batch.submit(wishes, turn.now, came_at))]
 
 
 def _job_id(sent: _Sent, turn: Turn, place: int) -> str:

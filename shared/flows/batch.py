@@ -26,8 +26,8 @@ from shared.store.job_batches import InsertOutcome, JobBatches, NewJob
 from shared.store.jobs import STATEMENTS, is_same
 
 AHEAD_S = 120  # what is due later is left to the ticks, two of which come by then: a dense schedule has many times
-WRITING = timedelta(seconds=15)  # after that no further write is begun,
-SENDING = timedelta(seconds=20)  # and after that no further send: the function has 29 s in all
+WRITING = timedelta(seconds=18)  # after that no further write is begun,
+SENDING = timedelta(seconds=22)  # and after that no further send: the function has 29 s in all
 TRIES = 4
 
 Answer = JobView | Exception
@@ -57,6 +57,7 @@ class _Call:
     """What is known of one call while it is at work. `specs`: of those that are not answered yet, by id."""
 
     now: datetime
+    came_at: datetime
     answers: list[Answer | None]
     places: dict[str, int]  # of each id that the call has, the first
     specs: dict[str, JobSpec]
@@ -105,12 +106,13 @@ class BatchFlow:
     clock: Clock
     pause: Callable[[float], None]
 
-    def submit(self, wishes: Sequence[Wish], now: datetime) -> list[Answer]:
+    def submit(self, wishes: Sequence[Wish], now: datetime, came_at: datetime | None = None) -> list[Answer]:
         """What became of each, in their order: the job, or why it was not taken.
 
+        `came_at`: when the request came, if that was before `now`: its time counts from then.
         Raises what AWS raises before the first job is written: then none is.
         """
-        call = _call(wishes, now)
+        call = _call(wishes, now, came_at or now)
         above = self._judge(call)
         generations = in_generations({job_id: spec.depends_on for job_id, spec in call.specs.items()})
         tasks = self._tasks(call)
@@ -156,13 +158,13 @@ class BatchFlow:
                     self._insert(call, left[start : start + STATEMENTS])
             return Written(call.messages, call.sure)
 
-        self.enqueuer.run_all({shard: found for shard, found in due.items() if found}, write, call.now + SENDING)
+        self.enqueuer.run_all({shard: found for shard, found in due.items() if found}, write, call.came_at + SENDING)
 
     def _insert(self, call: _Call, tasks: Sequence[_Task]) -> None:
         """Write some jobs and answer them."""
         left = list(tasks)
         for attempt in range(TRIES):
-            if not left or self.clock.now() >= call.now + WRITING:
+            if not left or self.clock.now() >= call.came_at + WRITING:
                 break
             if attempt:
                 self.pause(0.05 * 4**attempt)
@@ -206,9 +208,9 @@ class BatchFlow:
             call.answer(job_id, UnavailableError(f"job {job_id!r} could not be written"))
 
 
-def _call(wishes: Sequence[Wish], now: datetime) -> _Call:
+def _call(wishes: Sequence[Wish], now: datetime, came_at: datetime) -> _Call:
     """A call at its beginning: an id that comes a second time is refused there."""
-    call = _Call(now, [wish.answer for wish in wishes], {}, {})
+    call = _Call(now, came_at, [wish.answer for wish in wishes], {}, {})
     for place, wish in enumerate(wishes):
         if wish.job_id is None:
             continue

@@ -380,7 +380,7 @@ def test_time_is_kept(http: Http, world: World) -> None:
 
     def slow(call: Call) -> bool:
         if call.operation == "BatchExecuteStatement":
-            world.clock.advance(8)
+            world.clock.advance(10)
         return False
 
     with faults.refusing(slow):
