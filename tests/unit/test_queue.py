@@ -22,6 +22,7 @@ messages = st.builds(
     revision=st.integers(1, 10**9),
     fence=st.integers(0, 10**9),
     lease_s=st.integers(6, 65),
+    woken=st.booleans(),
 )
 
 
