@@ -182,6 +182,31 @@ class Client:
         """Cancel the job. Twice is the same as once."""
         return self.call("POST", f"/v1/jobs/{_segment(job_id)}:cancel")
 
+    def pause(self, job_id: str) -> Document:
+        """Pause the job: no run of its schedule starts until it is resumed."""
+        return self.call("POST", f"/v1/jobs/{_segment(job_id)}:pause")
+
+    def resume(self, job_id: str) -> Document:
+        """Resume the job; what it missed is made up for by its `catch_up`."""
+        return self.call("POST", f"/v1/jobs/{_segment(job_id)}:resume")
+
+    def update(self, job_id: str, changes_json: str, *, if_version: int | None = None) -> Document:
+        """Change the fields that the JSON object names; with `if_version`, only a job of that version."""
+        headers = {} if if_version is None else {"If-Match": f'"{if_version}"'}
+        return self.call("PATCH", f"/v1/jobs/{_segment(job_id)}", changes_json, headers)
+
+    def trigger(self, job_id: str) -> Document:
+        """Run the job now, beside its schedule; answers the run."""
+        return self.call("POST", f"/v1/jobs/{_segment(job_id)}:trigger")
+
+    def redrive(self, job_id: str, scheduled_for: str) -> Document:
+        """Run one dead-lettered run again; answers the run."""
+        return self.call("POST", f"/v1/jobs/{_segment(job_id)}/runs/{_segment(scheduled_for)}:redrive")
+
+    def redrive_all(self, job_id: str) -> Document:
+        """Run up to 100 dead-lettered runs again: `{"redriven": […], "more": …}`."""
+        return self.call("POST", f"/v1/jobs/{_segment(job_id)}:redrive")
+
     def group(self, group: str) -> Document:
         """The group's limit, and how many of its runs have a place: `{"group", "max_running", "running"}`."""
         return self.call("GET", f"/v1/groups/{_segment(group)}")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from duetime.cli import groups, jobs, lists, system
+from duetime.cli import control, groups, jobs, lists, system
 from duetime.cli.exits import Exit
 from duetime.cli.reading import UsageError, check_text
 
@@ -45,6 +45,11 @@ for command in (
     jobs.show,
     jobs.runs,
     jobs.cancel,
+    control.pause,
+    control.resume,
+    control.update,
+    control.trigger,
+    control.redrive,
     jobs.preview,
     groups.group,
 ):

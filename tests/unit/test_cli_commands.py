@@ -237,6 +237,30 @@ def test_cancel_runs_and_preview_call_their_paths(run: Run, monkeypatch: pytest.
     assert json.loads(server.asked[-1].body) == {"every": "5m", "count": 2}
 
 
+def test_changes_of_a_job_call_their_paths_and_tell_how_it_stands(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = JOB | {"version": 7, "next_run_at": "2027-01-01T00:00:00Z"}
+    dead = "2026-11-30T12:00:00Z"
+    answers = [job, job, job, {"scheduled_for": dead}, {"scheduled_for": dead}]
+    pages = [{"redriven": [dead], "more": True}, {"redriven": [], "more": False}]
+    with api(monkeypatch, *(Answer.of(one) for one in answers + pages)) as server:
+        for command in (["pause", "j1"], ["resume", "j1"], ["update", "j1", '{"name": "b"}', "--if-version", "6"]):
+            code, out, _ = run(*command)
+            assert (code, "version 7" in out, "2027-01-01" in out) == (0, True, True)
+        assert "triggered j1" in run("trigger", "j1")[1]
+        assert dead in run("redrive", "j1", "--run", dead)[1]
+        assert run("redrive", "j1")[1].count("redriven j1") == 1
+    assert [(asked.method, asked.target) for asked in server.asked] == [
+        ("POST", "/v1/jobs/j1:pause"),
+        ("POST", "/v1/jobs/j1:resume"),
+        ("PATCH", "/v1/jobs/j1"),
+        ("POST", "/v1/jobs/j1:trigger"),
+        ("POST", f"/v1/jobs/j1/runs/{dead}:redrive"),
+        ("POST", "/v1/jobs/j1:redrive"),
+        ("POST", "/v1/jobs/j1:redrive"),
+    ]
+    assert json.loads(server.asked[2].body) == {"name": "b"}
+
+
 def test_signing_is_for_the_region_and_with_the_session_of_the_environment(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
