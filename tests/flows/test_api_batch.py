@@ -7,7 +7,7 @@ import pytest
 
 from shared.store import keys
 from tests.support import calls, faults
-from tests.support.aws import Aws, all_items, messages_waiting
+from tests.support.aws import Aws, all_items
 from tests.support.calls import Call, Observer
 from tests.support.clocks import ManualClock
 from tests.support.http import ECHO, Http

@@ -29,6 +29,8 @@ CASES = [
     (request_errors.RouteNotFoundError("/x"), 404, "route-not-found"),
     (request_errors.MethodNotAllowedError("PUT", ["GET", "POST"]), 405, "method-not-allowed"),
     (errors.ConflictError("job 'x' is over"), 409, "conflict"),
+    (errors.PreconditionError("job 'x' is at version 2"), 412, "precondition-failed"),
+    (errors.UnavailableError("could not be written"), 503, "unavailable"),
     (errors.IdempotencyInProgressError("still going on"), 409, "idempotency-in-progress"),
     (errors.IdempotencyMismatchError("another body"), 422, "idempotency-mismatch"),
     (request_errors.UnsupportedMediaTypeError("must be JSON"), 415, "unsupported-media-type"),
