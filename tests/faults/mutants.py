@@ -38,11 +38,14 @@ class Mutant:
 CRASHES, WOVEN = "tests/faults/test_crashes.py", "tests/faults/test_interleavings.py"
 ANSWERS, OUTAGES = "tests/faults/test_answers.py", "tests/faults/test_outages.py"
 SAFEGUARDS = "tests/faults/test_safeguards.py"
+OVERLAP, GROUPS = "tests/flows/test_overlap.py", "tests/flows/test_group_limits.py"
 FAMILY, BATCH = "tests/flows/test_dependencies.py", "tests/flows/test_api_batch.py"
 CLAIMS, ENQUEUE, TICK = "shared/flows/claims.py", "shared/flows/enqueue.py", "shared/flows/tick.py"
 SUBMIT, GATE, RULES = "shared/flows/submit.py", "shared/flows/dependencies.py", "shared/rules/dependencies.py"
 ATTEMPT, EXECUTE, RECOVER = "shared/flows/attempt.py", "shared/flows/execute.py", "shared/flows/recover.py"
 CONTROL, AUDIT = "shared/flows/control.py", "shared/flows/audit.py"
+OVERLAP_GATE, GROUP_GATE = "shared/flows/overlap.py", "shared/flows/groups.py"
+PLACES, GROUP_PLACES = "shared/store/overlaps.py", "shared/store/groups.py"
 RUNS, JOBS = "shared/store/runs.py", "shared/store/jobs.py"
 
 MUTANTS = (
@@ -248,6 +251,97 @@ MUTANTS = (
         "                    call.sure = call.sure and outcome is InsertOutcome.THROTTLED\n",
         "",
         (BATCH,),
+    ),
+    Mutant(
+        "the place of a job as it was read",
+        PLACES,
+        '_AS_SEEN = "#writes = :seen"',
+        '_AS_SEEN = "#writes >= :seen OR #writes < :seen"',
+        (OVERLAP,),
+    ),
+    Mutant(
+        "the first to write a place",
+        PLACES,
+        '_ABSENT = "attribute_not_exists(#pk)"',
+        '_ABSENT = "attribute_not_exists(#pk) OR attribute_exists(#pk)"',
+        (WOVEN,),
+    ),
+    Mutant(
+        "a run that goes on makes void what others have read of the place",
+        OVERLAP_GATE,
+        "if decision.step is Step.GO or wanted != seen:",
+        "if wanted != seen:",
+        (OVERLAP,),
+    ),
+    Mutant(
+        "the runs that began before the policy",
+        OVERLAP_GATE,
+        "        if seen.version == job.version:\n",
+        "        if seen.version <= job.version:\n",
+        (CRASHES,),
+    ),
+    Mutant(
+        "the place through the wait for a retry",
+        OVERLAP_GATE,
+        "return run is not None and not is_over(run.status)",
+        "return run is not None and run.status is RunStatus.RUNNING",
+        (CRASHES,),
+    ),
+    Mutant(
+        "a run that was replaced is not called again",
+        OVERLAP_GATE,
+        "        if run.cancel_requested:  # it",
+        "        if run.cancel_requested and run.attempt > 99:  # it",
+        (OVERLAP,),
+    ),
+    Mutant(
+        "the limit of a group as it was read",
+        GROUP_PLACES,
+        '_LIMIT = "#max_running = :max"',
+        '_LIMIT = "#max_running >= :max OR #max_running < :max"',
+        (GROUPS,),
+    ),
+    Mutant(
+        "room in a group",
+        GROUP_PLACES,
+        '_ROOM = "size(#holders) < :max"',
+        '_ROOM = "size(#holders) < :max OR size(#holders) >= :max"',
+        (WOVEN,),
+    ),
+    Mutant(
+        "a place is given back by its own attempt only",
+        GROUP_PLACES,
+        '                "REMOVE #holders.#me",\n                _HELD_BY,\n',
+        '                "REMOVE #holders.#me",\n                "#holders.#me.#worker <> :worker OR " + _HELD_BY,\n',
+        (GROUPS,),
+    ),
+    Mutant(
+        "an attempt is ended before its place is taken",
+        GROUP_GATE,
+        "            if run is not None:\n",
+        "            if run is not None and run.attempt > 99:\n",
+        (GROUPS,),
+    ),
+    Mutant(
+        "only an attempt whose lease is over is ended",
+        RUNS,
+        "            },\n            _LEASE_OVER,\n        )",
+        "            },\n            None,\n        )",
+        (GROUPS,),
+    ),
+    Mutant(
+        "a renewed lease keeps its place",
+        "shared/rules/group_limits.py",
+        "    return Standing.LIVE",
+        "    return Standing.STALE",
+        (CRASHES,),
+    ),
+    Mutant(
+        "the places of the dead",
+        GROUP_GATE,
+        "        old = [one for one in there.holders if one.until < now or _name(one) == _name(me)]",
+        "        old = [one for one in there.holders if _name(one) == _name(me)]",
+        (CRASHES,),
     ),
     Mutant("refused entries are sent again", "shared/queue.py", "SEND_TRIES = 4", "SEND_TRIES = 0", (ANSWERS,)),
     Mutant(

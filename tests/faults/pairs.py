@@ -405,7 +405,7 @@ def _two_of_a_group(system: System, limit: int = 1) -> tuple[Actor, Actor]:
     """A run each of jobs `a` and `b`, whose messages are there."""
     system.limit_group("g", limit)
     for job_id in "ab":
-        system.submit_job(job_id, in_s=5, group="g")
+        system.submit_job(job_id, in_s=5, group="g", timeout_s=100)
     system.pass_s(6, deliveries=False)
     one, other = ([message] for message in system.receive())
     return lambda: system.execute_batch(one), lambda: system.execute_batch(other)

@@ -9,8 +9,6 @@ from tests.support.clocks import ManualClock
 from tests.support.http import ECHO, Http
 from tests.support.world import World
 
-pytestmark = pytest.mark.backends("moto", "memory")
-
 
 @pytest.fixture
 def world(aws: Aws, clock: ManualClock) -> World:

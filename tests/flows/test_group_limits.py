@@ -16,8 +16,6 @@ from tests.support.long_runs import LongRun
 from tests.support.sleepers import Sleeper, sleeping
 from tests.support.world import SUCCEED, World, failure
 
-pytestmark = pytest.mark.backends("moto", "memory")
-
 DUE = "2026-11-30T11:58:00Z"
 
 
@@ -42,9 +40,14 @@ def told(world: World, *job_ids: str) -> list[tuple[str, str | None]]:
     return [(str(run.status), run.reason) for job_id in job_ids for run in world.runs(job_id)]
 
 
-def settle(world: World, seconds: float = 120) -> None:
-    world.pass_time(seconds, step_s=1)
-    assert messages_waiting(world.aws) == {"visible": 0, "delayed": 0, "flight": 0}
+def settle(world: World, seconds: int = 120) -> None:
+    """Until no message is left."""
+    for _ in range(seconds):
+        world.clock.advance(1)
+        world.deliver()
+        if set(messages_waiting(world.aws).values()) == {0}:
+            return
+    raise AssertionError(f"messages are left: {messages_waiting(world.aws)}")
 
 
 def entry(call: AwsCall) -> bool:
@@ -450,6 +453,23 @@ def test_the_next_attempt_of_a_sleepers_run_takes_over_its_place(
     assert told(world, "a") == [("succeeded", None)]
     assert [attempt.outcome for attempt in world.runs("a")[0].attempts] == ["lost", "succeeded"]
     assert sleeper.end().outcome == "lease_lost"
+    assert running(world) == 0
+
+
+def test_a_sleeper_that_ends_late_gives_back_its_own_place_only(
+    aws: Aws, clock: ManualClock, sleepers: Callable[[World], Sleeper]
+) -> None:
+    world = World(aws, clock)
+    limit(world, 1)
+    submit(world, "a")
+    first = sleepers(world)
+    clock.advance(66)
+    second = sleepers(world)  # the next attempt of the same run
+    assert first.end().outcome == "lease_lost"
+    assert running(world) == 1
+    submit(world, "b")
+    assert [one.ended.outcome for one in world.executor.run(world.receive())] == ["waiting"]
+    assert second.end().outcome == "succeeded"
     assert running(world) == 0
 
 
