@@ -341,7 +341,7 @@ MUTANTS = (
         GROUP_GATE,
         "        old = [one for one in there.holders if one.until < now or _name(one) == _name(me)]",
         "        old = [one for one in there.holders if _name(one) == _name(me)]",
-        (CRASHES,),
+        (GROUPS,),
     ),
     Mutant("refused entries are sent again", "shared/queue.py", "SEND_TRIES = 4", "SEND_TRIES = 0", (ANSWERS,)),
     Mutant(
