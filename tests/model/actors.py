@@ -1,22 +1,24 @@
-"""Who may begin what, what may go wrong, and what has to hold at the end. It knows no order of calls (flows does)."""
+"""Who may begin what, and what may go wrong. It knows no order of calls (flows does)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tests.model.flows import Flow, Flows, claimed_slots
+from tests.model.flows import Flow, Flows
+from tests.model.flows_claims import abandoned, claimed_slots
 from tests.model.world import (
-    CANCELLED,
     DEAD_LETTERED,
-    FAILED,
     NOBODY,
-    OVER,
-    RUNNING,
+    PAUSED,
     SCHEDULED,
-    SUCCEEDED,
+    Asked,
+    Job,
     Message,
     Spec,
+    Submission,
     World,
+    is_covered,
+    is_due,
     ranked,
     spent,
     visible_again,
@@ -34,7 +36,7 @@ class Begun(NamedTuple):
 
 @dataclass(frozen=True)
 class Actor:
-    """One process. Actors of one `kind` are interchangeable.
+    """One process. Actors of one `kind` are interchangeable, if they are `alike`.
 
     `once`: it begins once, when it likes, and never again. `last_resort`: it begins only when nothing else happens.
     `in_one`: its beginning and its first call are one step: what it took by beginning matters to nobody before that.
@@ -48,18 +50,68 @@ class Actor:
     last_resort: bool = False
     in_one: bool = False
     quick: bool = False
+    alike: bool = True
 
 
-def submitter(flows: Flows, spec: Spec) -> Actor:
+def submitter(flows: Flows, wish: Submission) -> Actor:
     def begin(world: World, me: int) -> list[Begun]:
         now = world.now
-        return [Begun("begins", world, lambda: flows.submit(spec, now))]
+        begun = world._replace(begun=world.begun | {wish.by}) if flows.asks else world
+        return [Begun("begins", begun, lambda: flows.submit(wish, now))]
 
-    return Actor(f"submit {spec.by}", f"submit {spec.by}", begin, once=True)
+    return Actor(f"submit {wish.by}", f"submit {wish.by}", begin, once=True)
 
 
 def canceller(flows: Flows) -> Actor:
-    return Actor("cancel", "cancel", lambda world, me: [Begun("begins", world, flows.cancel)], once=True)
+    return _user(flows, "cancel", lambda world: lambda: flows.cancel(world.now))
+
+
+def pauser(flows: Flows) -> Actor:
+    return _user(flows, "pause", lambda world: lambda: flows.pause(world.now), while_=(SCHEDULED,))
+
+
+def resumer(flows: Flows, near: bool = True) -> Actor:
+    return _user(flows, "resume", lambda world: lambda: flows.resume(near, world.now), while_=(PAUSED,))
+
+
+def updater(flows: Flows, spec: Spec, near: bool = True) -> Actor:
+    what = f"update to {spec.slots}" if spec.slots else "update of policies"
+    return _user(flows, what, lambda world: lambda: flows.update(spec, near, world.now))
+
+
+def _user(
+    flows: Flows,
+    name: str,
+    flow: Callable[[World], Callable[[], Flow]],
+    while_: tuple[str, ...] = (SCHEDULED, PAUSED),
+) -> Actor:
+    """A user's call, at any moment at which it may change something."""
+
+    def begin(world: World, me: int) -> list[Begun]:
+        job = world.jobs[0]
+        if name != "cancel" and (job is None or job.status not in while_):
+            return []
+        at_work = world._replace(busy=world.busy | {me}) if flows.instant else world
+        return [Begun(f"begins at {world.now}", at_work, flow(world))]
+
+    return Actor(name, name, begin, once=True)
+
+
+def trigger(flows: Flows, slot: int) -> Actor:
+    def begin(world: World, me: int) -> list[Begun]:
+        asked = Asked("trigger", world.begun)
+        return [Begun("begins", world, lambda: flows.trigger(slot, asked))]
+
+    return Actor("trigger", "trigger", begin, once=True)
+
+
+def redriver(flows: Flows, number: int) -> Actor:
+    def begin(world: World, me: int) -> list[Begun]:
+        asked = Asked(f"redrive {number}", world.begun)
+        slots = tuple(slot for slot, run in enumerate(world.runs) if run and run.status == DEAD_LETTERED)
+        return [Begun("begins", world, lambda: flows.redrive(slots, asked))] if slots else []
+
+    return Actor(f"redrive {number}", f"redrive {number}", begin, once=True)
 
 
 def ticker(flows: Flows, number: int) -> Actor:
@@ -69,18 +121,19 @@ def ticker(flows: Flows, number: int) -> Actor:
     """
 
     def begin(world: World, me: int) -> list[Begun]:
-        waits = world.job and world.job.status == SCHEDULED and world.job.due is not None
+        job = world.jobs[0]
+        waits = job and job.status == SCHEDULED and job.due is not None
         if not waits and not any(page.writer == NOBODY for page in world.journal):
             return []
         epoch = max((epoch for _, epoch in world.epochs), default=0)
-        epoch = max(epoch, world.job.fence if world.job else 0) + 1
+        epoch = max(epoch, job.fence if job else 0) + 1
         taken = ranked(world._replace(epochs=tuple(sorted((*world.epochs, (me, epoch))))))
         return [Begun("shards.take", taken, flows.tick)]
 
     return Actor(f"tick {number}", "tick", begin)
 
 
-def executor(flows: Flows, number: int) -> Actor:
+def executor(flows: Flows, number: int, alike: bool = True) -> Actor:
     def begin(world: World, me: int) -> list[Begun]:
         return [_received(world, me, message) for message in dict.fromkeys(_visible(world))]
 
@@ -88,39 +141,43 @@ def executor(flows: Flows, number: int) -> Actor:
         letters = list(world.queue)
         place = next(k for k, one in enumerate(letters) if one.message == message and one.holder == NOBODY)
         letters[place] = letters[place]._replace(holder=me)
-        told = f"receives {message.slot}@r{message.revision}"
+        told = f"receives {message.slot}@r{message.revision}" + (" to skip" if message.until >= 0 else "")
         return Begun(told, world._replace(queue=tuple(sorted(letters))), lambda: flows.execute(message))
 
-    return Actor(f"execute {number}", "execute", begin, in_one=True)
+    return Actor(f"execute {number}", "execute", begin, in_one=True, alike=alike)
 
 
 def _visible(world: World) -> Iterator[Message]:
-    return (letter.message for letter in world.queue if letter.holder == NOBODY and letter.message.slot < world.now)
+    return (one.message for one in world.queue if one.holder == NOBODY and is_due(world, one.message.slot))
 
 
 def auditor(flows: Flows) -> Actor:
     def begin(world: World, me: int) -> list[Begun]:
-        job, pages = world.job, tuple(page for page in world.journal if page.writer == NOBODY)
-        abandoned = tuple(
-            Message(slot, run.revision)
-            for slot, run in enumerate(world.runs)
-            if run and (run.status == FAILED or (run.status == RUNNING and not run.lease))
-        )
-        overdue = job is not None and job.status == SCHEDULED and job.due is not None and job.due < world.now
-        unstarted = [slot for slot in claimed_slots(job) if not world.runs[slot]] if job else []
-        if not (pages or abandoned or overdue or unstarted):
+        job, now, pages = world.jobs[0], world.now, tuple(page for page in world.journal if page.writer == NOBODY)
+        left = abandoned(world)
+        overdue = job is not None and job.status == SCHEDULED and job.due is not None and job.due < now
+        unstarted = [slot for slot in claimed_slots(job) if not is_covered(world, slot)] if job else []
+        if not (pages or left or overdue or unstarted):
             return []
         known = tuple(sorted({*world.known, *((me, page.name) for page in pages)}))
         scanned = world._replace(known=known)
-        return [Begun("table.scan", scanned, lambda: flows.audit(job, abandoned, pages))]
+        return [Begun("table.scan", scanned, lambda: flows.audit(job, now, left, pages))]
 
     return Actor("audit", "audit", begin, last_resort=True)
 
 
 def time_passes(world: World) -> list[tuple[str, World]]:
-    if world.now < len(world.runs):
-        return [(f"-- occurrence {world.now} becomes due", world._replace(now=world.now + 1))]
-    return []
+    if world.now >= world.moments or world.busy:
+        return []
+    due, job = world.now, world.jobs[world.owner[world.now]]
+    owed = world.owed | {due} if job and is_owed(job, due) else world.owed
+    return [(f"-- occurrence {due} becomes due", world._replace(now=due + 1, owed=owed))]
+
+
+def is_owed(job: Job, slot: int) -> bool:
+    """Whether the occurrence, which becomes due now, is one that the job is to bring."""
+    is_left = job.due is not None or (job.claimed is not None and slot <= job.claimed)
+    return job.status == SCHEDULED and slot in job.slots and is_left
 
 
 def faults_of_aws(world: World) -> list[tuple[str, World]]:
@@ -156,24 +213,3 @@ def faults_of(kind: str, world: World, me: int) -> list[tuple[str, World]]:
 
 def died(world: World, me: int) -> World:
     return spent(without(world, me), "crashes")
-
-
-def unfinished(world: World) -> str | None:
-    """What is wrong when nothing more will happen; None if nothing is."""
-    if world.journal:
-        return "I6: the journal is not drained"
-    job = world.job
-    if job is None:
-        return "a job that was accepted is not there" if world.accepted else None
-    for slot, run in enumerate(world.runs):
-        if run and run.status not in OVER:
-            return f"run {slot} is {run.status} for ever"
-        if job.status == CANCELLED or slot not in job.slots or not (job.one_off or slot >= job.changed):
-            continue
-        if run is None:
-            return f"I1: occurrence {slot} is lost"
-        if run.status not in (SUCCEEDED, DEAD_LETTERED) and job.by in world.accepted:
-            return f"I1: occurrence {slot} of a live job ended as {run.status}"
-    if job.status == SCHEDULED and job.due is not None:
-        return f"I8: occurrence {job.due} is left in the index"
-    return None

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
-from tests.model.actors import Actor, died, faults_of, faults_of_aws, time_passes, unfinished
+from tests.model.actors import Actor, died, faults_of, faults_of_aws, time_passes
+from tests.model.calls import Call, ViolationError, told
+from tests.model.ends import unfinished
 from tests.model.flows import Flow
-from tests.model.store import Call, ViolationError, told
 from tests.model.world import World, spent, swapped, without
 
 State = tuple[int, ...]  # world, then a place for each actor
@@ -56,6 +57,11 @@ class Verdict:
     seconds: float
     violation: str | None = None
     trace: tuple[str, ...] = ()
+
+
+def story(verdict: Verdict) -> str:
+    """The violation, and a shortest way to it."""
+    return "\n".join([str(verdict.violation), *verdict.trace])
 
 
 class Places:
@@ -138,7 +144,7 @@ class Search:
         self.ends: set[World] = set()  # found by run
         kinds: dict[str, list[int]] = defaultdict(list)
         for me, actor in enumerate(self.actors):
-            kinds[actor.kind].append(me)
+            kinds[actor.kind if actor.alike else actor.name].append(me)
         self.pairs = [tuple(places) for places in kinds.values() if len(places) == 2] if self.reduced else []
 
     def run(self) -> Verdict:
