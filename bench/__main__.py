@@ -7,7 +7,7 @@ make bench BENCH=floor      one of them
 import subprocess
 import sys
 
-BENCHES = ["cost", "idle", "growth", "floor", "patterns", "stages", "lateness"]
+BENCHES = ["cost", "idle", "growth", "floor", "patterns", "stages", "lateness", "cold_start"]
 
 
 def main() -> None:
