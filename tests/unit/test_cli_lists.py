@@ -6,8 +6,9 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+from rich.console import Console
 
-from duetime.cli import lists, reading
+from duetime.cli import jobs, lists, reading
 from duetime.client import Client, JobQuery
 from tests.support.scripted_server import Answer, ScriptedServer
 from tests.unit import test_cli_commands as commands
@@ -79,6 +80,7 @@ def test_no_more_than_wanted_is_asked_for(run: Run, monkeypatch: pytest.MonkeyPa
 def test_a_row_says_what_people_look_for(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     said = row("daily", name="Report\x1b[2J", group="reports", tags={"team": "blue", "[red]x": ""})
     used_up = row("once", status="succeeded", next_run_at=None)
+    monkeypatch.setattr(jobs, "out", Console(width=160, emoji=False))
     with api(monkeypatch, page(said, used_up)):
         _, out, _ = run("list")
     assert [line.rstrip() for line in out.splitlines()] == [
