@@ -305,15 +305,19 @@ class AttemptFlow:
         """Take the start back: forget it if the occurrence may come again, else record why it never ran (I1)."""
         run, runs, now = self._running(), self.workshop.runs, self.workshop.clock.now()
         job, comes_again = void.job, void.reason != EXPIRED and _comes_again(void.job, run.scheduled_for)
+        is_recurring = job is not None and not job.spec.schedule.is_one_off
+        may_come_again = void.reason != EXPIRED and _may_come_again(job, run.scheduled_for)
         try:
             if run.requested_at is not None and void.reason != EXPIRED:
                 runs.cancel(run, run.attempts[:-1], void.reason, now)
+            elif may_come_again and (run.attempt == 1 or is_recurring):
+                # Of a recurring job, what was due after the change was void at each start: there are no attempts to
+                # keep, and a resume may leave the occurrence out.
+                runs.forget_start(run, anyway=comes_again and job is not None and job.status is JobStatus.SCHEDULED)
             elif run.attempt > 1 and job is not None and comes_again:
                 runs.hand_over(run, run.attempts[:-1], job.revision, now)  # its own message goes on with it
             elif run.attempt > 1:
                 runs.cancel(run, run.attempts[:-1], void.reason, now)
-            elif void.reason != EXPIRED and _may_come_again(job, run.scheduled_for):
-                runs.forget_start(run, anyway=comes_again and job is not None and job.status is JobStatus.SCHEDULED)
             else:
                 runs.skip_started(run, void.reason, now)
         except CancelRequestedError:

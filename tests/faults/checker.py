@@ -9,11 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from tests.faults import side_by_side
+from tests.faults import asked, side_by_side
 from tests.faults.history import (
     Called,
     CancelAsked,
     Cancelled,
+    ChangeAsked,
     Crashed,
     Ended,
     Failed,
@@ -28,6 +29,7 @@ from tests.faults.history import (
     Submitted,
     Ticked,
 )
+from tests.faults.lives import Expected, Lives, expected
 
 TERMINAL = ("succeeded", "dead_lettered", "cancelled", "skipped")
 NEVER = 10**9
@@ -71,6 +73,7 @@ def check(history: History, promise: Promise) -> list[Violation]:
         _after_cancel,
         _families,
         _side_by_side,
+        _asked,
         _journaled,
         _numbers,
         _index,
@@ -82,45 +85,10 @@ def check(history: History, promise: Promise) -> list[Violation]:
 Found = Iterator[tuple[str, str]]
 
 
-@dataclass
-class Life:
-    """A job from its submit to the cancel, if one was asked for; an id may have several, one after the other."""
-
-    job: Submitted
-    cancel_asked_at: datetime | None = None
-
-
-def lives(history: History) -> list[Life]:
-    """Those that the table has shown: a submit that died before its write made none."""
-    asked: dict[str, Submitted] = {}
-    latest: dict[str, Life] = {}
-    found: list[Life] = []
-    for event in history.events:
-        if isinstance(event, Submitted):
-            asked[event.job_id] = event
-        elif isinstance(event, Stored) and event.job_id in asked:
-            latest[event.job_id] = Life(asked[event.job_id])
-            found.append(latest[event.job_id])
-        elif isinstance(event, CancelAsked) and event.job_id in latest:
-            life = latest[event.job_id]
-            life.cancel_asked_at = life.cancel_asked_at or event.at
-    return found
-
-
-def expected(history: History, late_s: float) -> list[Occurrence]:
-    """The occurrences that were due early enough to have been brought by the end of the history.
-
-    What a cancel caught, or could have caught, is not among them.
-    """
-    margin = timedelta(seconds=min(late_s, 900))
-    called = {event.occurrence for event in history.of(Called)}
-    found: list[Occurrence] = []
-    for life in lives(history):
-        ends_at = min(history.ended_at, life.cancel_asked_at or history.ended_at)
-        if life.cancel_asked_at and life.job.period_s is None and (life.job.job_id, life.job.first) not in called:
-            continue  # a one-off that is cancelled is on record by that alone
-        found += [(life.job.job_id, slot) for slot in life.job.slots(ends_at - margin)]
-    return found
+def wanted(history: History, promise: Promise) -> list[Expected]:
+    """The occurrences that must have been brought."""
+    missed = [(s.job_id, s.scheduled_for, s.missed_until) for s in _spans(history) if s.missed_until]
+    return expected(history, promise.late_s, missed)
 
 
 def _last_states(history: History) -> dict[Occurrence, RunSeen]:
@@ -136,7 +104,8 @@ def _occurrences(history: History, promise: Promise) -> Found:
     called = {event.occurrence for event in history.of(Called)}
     states = _last_states(history)
     spans = _spans(history)
-    for job_id, slot in expected(history, promise.late_s):
+    for one in wanted(history, promise):
+        job_id, slot = one.job_id, one.slot
         state = states.get((job_id, slot))
         covered = any(s.job_id == job_id and s.scheduled_for <= slot <= (s.missed_until or slot) for s in spans)
         if state is None or state.status is None:
@@ -147,26 +116,23 @@ def _occurrences(history: History, promise: Promise) -> Found:
         elif (job_id, slot) not in called and not state.reason and promise.lost_attempts < 3 and not _crashes(history):
             yield "I1", f"{_name((job_id, slot))} is {state.status} without a call and without a reason"
     yield from _never_due(history)
-    for life in lives(history):
-        for slot in life.job.slots(history.ended_at):
+    for life in Lives.of(history).found:
+        for slot in life.slots(history.ended_at):
             state = states.get((life.job.job_id, slot))
             is_cancelled = state is not None and state.status == "cancelled" and state.reason != "replaced"
-            if is_cancelled and life.cancel_asked_at is None:
+            if is_cancelled and life.cancel_asked_at is None and not life.is_changed:
                 yield "I1", f"{_name((life.job.job_id, slot))} is cancelled, and nobody asked for that"
 
 
 def _never_due(history: History) -> Found:
     """A call of what the job, as it then was, is not due for."""
-    asked: dict[str, Submitted] = {}
-    lives: dict[str, Submitted] = {}
+    lives, beside, spans = Lives(), asked.requested(history), _spans(history)
     for event in history.events:
-        if isinstance(event, Submitted):
-            asked[event.job_id] = event
-        elif isinstance(event, Stored) and event.job_id in asked:
-            lives[event.job_id] = asked[event.job_id]
-        elif isinstance(event, Called):
-            life = lives.get(event.job_id)
-            if life is None or event.scheduled_for not in life.slots(event.scheduled_for):
+        lives.take(event)
+        if isinstance(event, Called) and event.occurrence not in beside:
+            life = lives.latest.get(event.job_id)
+            own = [span for span in spans if span.job_id == event.job_id]
+            if life is None or not life.was_due(event.scheduled_for, lambda slot, own=own: _is_in(slot, own)):
                 yield "I1", f"{_name(event.occurrence)} ran and was never due"
 
 
@@ -174,32 +140,39 @@ def _windows(history: History, promise: Promise) -> Found:
     """Distinct runs to windows, by time alone: the earliest deadline first, as windows of one length allow."""
     skipped = {event.occurrence for event in _last_states(history).values() if event.status in ("skipped", "cancelled")}
     spans = _spans(history)
-    wanted = expected(history, promise.late_s)
-    for job_id in dict.fromkeys(life.job.job_id for life in lives(history) if not life.job.depends_on):
+    due, beside = wanted(history, promise), asked.requested(history)
+    for job_id in dict.fromkeys(life.job.job_id for life in Lives.of(history).found if not life.job.depends_on):
         starts: dict[Occurrence, datetime] = {}
         for call in history.of(Called):
-            if call.job_id == job_id:
+            if call.job_id == job_id and call.occurrence not in beside:
                 starts.setdefault(call.occurrence, call.at)
         windows = [
-            slot
-            for id_, slot in wanted
-            if id_ == job_id
-            and (job_id, slot) not in skipped
-            and not any(s.job_id == job_id and s.scheduled_for <= slot <= (s.missed_until or slot) for s in spans)
+            one
+            for one in due
+            if one.job_id == job_id
+            and (job_id, one.slot) not in skipped
+            and not _is_in(one.slot, [span for span in spans if span.job_id == job_id])
         ]
         left = sorted(starts.values())
-        for slot in windows:
-            match = next((at for at in left if slot <= at <= slot + timedelta(seconds=promise.late_s)), None)
+        for window in windows:
+            slot = window.slot
+            match = next((at for at in left if slot <= at <= window.latest), None)
             if match is not None:
                 left.remove(match)
             elif not (_crashes(history) and _ended_without_call(history, (job_id, slot))):
                 yield "I1", f"no run of {job_id} is left for the window {slot:%H:%M:%S} + {promise.late_s:g} s"
 
 
+def _is_in(slot: datetime, spans: Sequence[RunSeen]) -> bool:
+    return any(span.scheduled_for <= slot <= (span.missed_until or slot) for span in spans)
+
+
 def _ended_without_call(history: History, occurrence: Occurrence) -> bool:
-    """All its attempts died before the handler was called: on record, and no fault of the scheduler."""
-    state = _last_states(history).get(occurrence)
-    return state is not None and state.status == "dead_lettered"
+    """All its attempts died before the handler was called: on record, and no fault of the scheduler.
+
+    It may have been redriven since.
+    """
+    return any(event.occurrence == occurrence and event.status == "dead_lettered" for event in history.of(RunSeen))
 
 
 def _single(history: History, promise: Promise) -> Found:
@@ -214,6 +187,8 @@ def _single(history: History, promise: Promise) -> Found:
                 leases[event.occurrence, event.attempt] = event.lease_expires_at
             if event.status in TERMINAL:
                 over[event.occurrence] = event.status
+            else:  # redriven, if that was asked for (I4)
+                over.pop(event.occurrence, None)
         elif isinstance(event, Returned):
             dead.add((event.occurrence, event.attempt))
         elif isinstance(event, Called):
@@ -237,7 +212,12 @@ def _never_early(history: History, promise: Promise) -> Found:
 
 def _terminal(history: History, promise: Promise) -> Found:
     states: dict[Occurrence, str] = {}
-    for event in history.of(RunSeen):
+    rounds = asked.Rounds()
+    for event in history.events:
+        if rounds.take(event) and isinstance(event, RunSeen):
+            states.pop(event.occurrence)
+        if not isinstance(event, RunSeen):
+            continue
         before = states.get(event.occurrence)
         if before is not None and event.status != before:
             yield "I4", f"{_name(event.occurrence)} was {before} and became {event.status or 'nothing'}"
@@ -324,6 +304,11 @@ def _side_by_side(history: History, promise: Promise) -> Found:
     return side_by_side.violations(history)
 
 
+def _asked(history: History, promise: Promise) -> Found:
+    """Pauses hold back; what was asked for comes."""
+    return asked.violations(history)
+
+
 def _journaled(history: History, promise: Promise) -> Found:
     journaled: set[Occurrence] = set()
     for event in history.events:
@@ -342,7 +327,12 @@ def _numbers(history: History, promise: Promise) -> Found:
     calls: dict[Occurrence, list[int]] = {}
     for call in history.of(Called):
         calls.setdefault(call.occurrence, []).append(call.attempt)
-    allowed = {job.job_id: job.max_attempts for job in history.of(Submitted)}
+    allowed: dict[str, int] = {}
+    for asked_for in (*history.of(Submitted), *history.of(ChangeAsked)):
+        allowed[asked_for.job_id] = max(asked_for.max_attempts, allowed.get(asked_for.job_id, 0))
+    rounds = asked.Rounds()
+    for event in history.events:
+        rounds.take(event)
     may_miss = promise.lost_attempts + _crashes(history)
     for occurrence, state in _last_states(history).items():
         numbers = calls.get(occurrence, [])
@@ -357,8 +347,9 @@ def _numbers(history: History, promise: Promise) -> Found:
         missing = sorted(set(range(1, state.attempt + 1)) - set(numbers))
         if len(missing) > may_miss:
             yield "I7", f"{_name(occurrence)}: attempts {missing} called no handler"
-        if len(numbers) > allowed.get(occurrence[0], 0):
-            yield "I7", f"{_name(occurrence)} was called {len(numbers)} times, {allowed.get(occurrence[0])} are allowed"
+        most = max(Counter(rounds.of(occurrence, number) for number in numbers).values(), default=0)
+        if most > allowed.get(occurrence[0], 0):
+            yield "I7", f"{_name(occurrence)} was called {most} times, {allowed.get(occurrence[0])} are allowed"
 
 
 def _index(history: History, promise: Promise) -> Found:

@@ -3,6 +3,7 @@
 It says nothing about right or wrong (checker does), and nothing in it knows how the history came about.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -19,6 +20,25 @@ class Event:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Times:
+    """Due at `first`, and every `period_s` after it, `count` times (None: for ever)."""
+
+    first: datetime
+    period_s: float | None = None
+    count: int | None = None
+
+    def slots(self, until: datetime, is_missed: Callable[[datetime], bool] = lambda slot: False) -> list[datetime]:
+        """The occurrences due up to `until`, by plain arithmetic. What `is_missed` is none of the `count`."""
+        found: list[datetime] = []
+        slot, left = self.first, 1 if self.period_s is None else self.count or 10**6
+        while slot <= until and left > 0:
+            found.append(slot)
+            left -= not is_missed(slot) or self.period_s is None
+            slot = self.first + timedelta(seconds=len(found) * (self.period_s or 0))
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
 class Submitted(Event):
     """A job was asked for. Due at `first`, and every `period_s` after it, `count` times (None: for ever)."""
 
@@ -30,14 +50,57 @@ class Submitted(Event):
     depends_on: tuple[str, ...] = ()
     runs_anyway: bool = False  # also when a parent is over without success
 
-    def slots(self, until: datetime) -> list[datetime]:
-        """The occurrences due up to `until`, by plain arithmetic."""
-        found: list[datetime] = []
-        slot = self.first
-        while slot <= until and len(found) < (1 if self.period_s is None else self.count or 10**6):
-            found.append(slot)
-            slot = self.first + timedelta(seconds=len(found) * (self.period_s or 0))
-        return found
+    @property
+    def times(self) -> Times:
+        return Times(first=self.first, period_s=self.period_s, count=self.count)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobRuled(Event):
+    """The table shows the job under another revision and not cancelled: paused, resumed, or with other times."""
+
+    job_id: str
+    status: str
+    times: Times
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeAsked(Event):
+    """A policy was asked for; it may take effect even if that is never answered."""
+
+    job_id: str
+    max_attempts: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TriggerAsked(Event):
+    """A run beside the schedule was asked for; it may come even if that is never answered."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Triggered(Event):
+    """The API has answered that there will be this run."""
+
+    job_id: str
+    scheduled_for: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedriveAsked(Event):
+    """This run, or each of the job (None), is asked to begin again once it is dead-lettered."""
+
+    job_id: str
+    scheduled_for: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Redriven(Event):
+    """The API has answered that this run begins again."""
+
+    job_id: str
+    scheduled_for: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +188,7 @@ class RunSeen(Event):
     lease_expires_at: datetime | None = None
     reason: str | None = None
     missed_until: datetime | None = None
+    requested: bool = False  # by a user: no schedule brings it (again)
 
     @property
     def occurrence(self) -> Occurrence:

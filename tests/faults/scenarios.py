@@ -409,3 +409,6 @@ def max_running_and_overlap(system: System) -> None:
     system.submit_job("a", every_s=15, runs=3, group="g", overlap="queue")
     system.submit_job("b", in_s=16, group="g")
     system.pass_s(150)
+
+
+from tests.faults import scenarios_control  # noqa: E402, F401  its stories register themselves

@@ -6,6 +6,7 @@ call of a handler, its end, or the acknowledgement of a batch. Pools run at one 
 
 import json
 import threading
+import unittest.mock
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
@@ -28,25 +29,33 @@ from shared.store import keys
 from shared.store.shards import Shards
 from shared.store.table import Table
 from shared.targets.target import Signals
+from shared.wiring import base
 from tests.faults.history import (
     Called,
     CancelAsked,
     Cancelled,
+    ChangeAsked,
     Crashed,
     Ended,
     Event,
     Failed,
     History,
     JobCancelled,
+    JobRuled,
     Journaled,
     LimitSeen,
     PolicySeen,
+    RedriveAsked,
+    Redriven,
     Returned,
     RunSeen,
     Sent,
     Stored,
     Submitted,
     Ticked,
+    Times,
+    TriggerAsked,
+    Triggered,
 )
 from tests.support import calls, memory_backend
 from tests.support.calls import Call, Observer
@@ -177,6 +186,12 @@ class System(World):
         super().__post_init__()
 
     def _build(self) -> None:
+        # In the place of random names, so that a run can be repeated.
+        token = map("{:08d}".format, count(1)).__next__
+        with unittest.mock.patch.object(base, "token", token):
+            self._build_parts()
+
+    def _build_parts(self) -> None:
         clock: Any = self.clock
         built: dict[str, Any] = {}
         for kind in ("submit", "tick", "execute", "audit"):
@@ -189,13 +204,11 @@ class System(World):
             if not self.skews:
                 break
         self.clock = clock
-        token = map("{:08d}".format, count(1)).__next__  # in the place of random names, so that a run can be repeated
         self.api = built.get("submit", self.api)
-        self.api = replace(self.api, submit=replace(self.api.submit, token=token))
         self.ticker = built.get("tick", self.ticker)
         executor = replace(built.get("execute", self.executor), pool=self.inline)
         self.executor = replace(executor, workshop=replace(executor.workshop, targets=self, problem=lambda _: None))
-        self.auditor = replace(built.get("audit", self.auditor), pool=Inline(), token=token)
+        self.auditor = replace(built.get("audit", self.auditor), pool=Inline())
 
     # what is there
 
@@ -313,8 +326,40 @@ class System(World):
     def limit_group(self, group: str, max_running: int | None) -> None:
         self.process("limit", lambda: self.api.groups.limit(group, max_running, self.clock.now()))
 
-    def patch_job(self, job_id: str, **changes: Any) -> None:
+    def patch_job(self, job_id: str, /, **changes: Any) -> None:
+        most = changes.get("retry", {}).get("max_attempts")
+        if most is not None:
+            self.note(ChangeAsked, job_id=job_id, max_attempts=most)
         self.process("patch", lambda: self.patch(job_id, **changes))
+
+    def pause_job(self, job_id: str) -> None:
+        self.process("pause", lambda: self.api.control.pause(job_id, self.api.clock.now()))
+
+    def resume_job(self, job_id: str) -> None:
+        self.process("resume", lambda: self.api.control.resume(job_id, self.api.clock.now()))
+
+    def trigger_job(self, job_id: str) -> None:
+        def work() -> None:
+            self.note(TriggerAsked, job_id=job_id)
+            run = self.api.again.trigger(job_id, self.api.clock.now())
+            self.note(Triggered, job_id=job_id, scheduled_for=run.scheduled_for)
+
+        self.process("trigger", work)
+
+    def redrive_job(self, job_id: str, scheduled_for: datetime | None = None) -> None:
+        """Redrive one run of the job, or all that are dead-lettered."""
+
+        def work() -> None:
+            self.note(RedriveAsked, job_id=job_id, scheduled_for=scheduled_for)
+            again, now = self.api.again, self.api.clock.now()
+            if scheduled_for is None:
+                done = again.redrive_all(job_id, now).runs
+            else:
+                done = (again.redrive(job_id, scheduled_for, now).scheduled_for,)
+            for moment in done:
+                self.note(Redriven, job_id=job_id, scheduled_for=moment)
+
+        self.process("redrive", work)
 
     def tick_now(self) -> None:
         """The minute tick of every shard."""
@@ -472,9 +517,12 @@ class System(World):
             self.note(LimitSeen, group=pk.removeprefix("group#"), max_running=_limit(new))
         if sk == keys.JOB and new is not None and (old is None or old["created_at"] != new["created_at"]):
             self.note(Stored, job_id=keys.job_id_of(pk))
-        elif sk == keys.JOB and new is not None and new["status"] != (old or new)["status"]:
-            if new["status"]["S"] == "cancelled":
-                self.note(JobCancelled, job_id=keys.job_id_of(pk))
+        elif sk == keys.JOB and new is not None and new["revision"] != (old or new)["revision"]:
+            job_id, status = keys.job_id_of(pk), new["status"]["S"]
+            if status == "cancelled":
+                self.note(JobCancelled, job_id=job_id)
+            else:
+                self.note(JobRuled, job_id=job_id, status=status, times=_times(new))
         elif sk.startswith(keys.RUN_PREFIX):
             self.history.add(_run_seen(self.clock.now(), pk, sk, new))
         elif sk.startswith(keys.CLAIM_PREFIX) and new is not None:
@@ -517,9 +565,21 @@ def _run_seen(now: datetime, pk: str, sk: str, item: Item | None) -> RunSeen:
         attempt=int(item["attempt"]["N"]),
         attempts_kept=len(item["attempts"]["L"]),
         reason=item.get("reason", {}).get("S"),
+        requested="requested_at" in item,
         **moments,
         **about,
     )
+
+
+def _times(job: Item) -> Times:
+    """When the job is due from its last change on, by what the user has said."""
+    said = json.loads(job["schedule"]["S"])
+    if "run_at" in said:
+        return Times(first=from_sort_text(said["run_at"]))
+    since, first = from_sort_text(job["changed_at"]["S"]), from_sort_text(said["anchor"])
+    while first <= since or ("start_at" not in said and first == from_sort_text(said["anchor"])):
+        first += timedelta(seconds=said["every_s"])
+    return Times(first=first, period_s=said["every_s"], count=said.get("max_runs"))
 
 
 def _policy(job: Item) -> tuple[str, str | None]:
@@ -551,6 +611,8 @@ def _status_set(params: dict[str, Any]) -> str:
     if "#cancel_requested =" in params["UpdateExpression"]:
         return "cancel requested"
     values = params["ExpressionAttributeValues"]
+    if ":enqueued" in values and ":seen" in values:
+        return "redrive"
     if ":opened" in values:
         return "start"
     status = values.get(":status", values.get(":over", values.get(":cancelled", {})))
