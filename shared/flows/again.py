@@ -82,7 +82,7 @@ class AgainFlow:
         run = self.runs.get(job_id, scheduled_for)
         if run is None:
             raise JobNotFoundError(f"job {job_id!r} has no run of {to_text(scheduled_for)}")
-        if _is_of_earlier(job, run):
+        if run.revision < job.first_revision:
             raise ConflictError(f"run {to_text(scheduled_for)} is one of an earlier job {job_id!r}, which is gone")
         if run.status is RunStatus.DEAD_LETTERED and self._redrive(job, [run], now):
             return self.runs.get(job_id, scheduled_for) or run
@@ -95,7 +95,7 @@ class AgainFlow:
         Raises JobNotFoundError; ConflictError when the job is cancelled.
         """
         job = self._job(job_id)
-        found = self.runs.dead_lettered(job_id, AT_ONCE + 1, PAGES, job.created_at)
+        found = self.runs.dead_lettered(job_id, AT_ONCE + 1, PAGES, job.first_revision)
         again = self._redrive(job, found[:AT_ONCE], now) if found else []
         return Redriven(tuple(run.scheduled_for for run in again), more=len(found) > AT_ONCE)
 
@@ -127,11 +127,6 @@ class AgainFlow:
 
     def _shard(self, job: Job) -> int:
         return shard_of(job.job_id, self.jobs.shards)
-
-
-def _is_of_earlier(job: Job, run: Run) -> bool:
-    """Whether the run is of a job that had this id before: it must not begin again with this one's payload."""
-    return bool(run.attempts) and run.attempts[-1].started_at < job.created_at
 
 
 def _message(job: Job, scheduled_for: datetime) -> Message:

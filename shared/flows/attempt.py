@@ -390,7 +390,7 @@ def _void_reason(job: Job, run: Run, message: Message) -> str | None:
     if job.status is JobStatus.CANCELLED:
         return CANCELLED
     if run.requested_at is not None:
-        return CANCELLED if job.created_at > run.requested_at else None  # it was asked of an earlier job of this id
+        return CANCELLED if run.revision < job.first_revision else None  # it was asked of an earlier job of this id
     if job.status is JobStatus.PAUSED:
         return PAUSED
     return RESCHEDULED if job.revision != message.revision else None

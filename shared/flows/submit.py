@@ -16,12 +16,15 @@ from shared.model.errors import ConflictError, InputError, InvalidScheduleError,
 from shared.model.instants import to_text
 from shared.model.job import Job, JobSpec, JobStatus
 from shared.model.message import Message
+from shared.model.run import RunStatus
 from shared.rules.changes import cancelled
 from shared.rules.sharding import shard_of
 from shared.rules.slots import first_slot
 from shared.store.codec import PAYLOAD_INLINE_BYTES
 from shared.store.jobs import JobChangedError, JobExistsError, Jobs
 from shared.store.runs import Runs
+
+PAGES = 10  # of 1 MB of a job's history: far more runs than can go on at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +69,14 @@ class SubmitFlow:
             raise ConflictError(
                 f"job {job.job_id!r} has run for {to_text(job.due_at)} already; choose another time or id"
             )
-        later = replace(job, revision=there.revision + 1, version=there.version + 1)
+        revision = there.revision + 1
+        later = replace(job, revision=revision, first_revision=revision, version=there.version + 1)
         later = replace(later, has_children=later.has_children or there.has_children)
         try:
             stored = self._store(later, there, now)
         except (JobExistsError, JobChangedError):
             raise ConflictError(f"job {job.job_id!r} was submitted by somebody else at this moment") from None
-        if self._began_before(later):
+        if self._began_before(later) or (there.status is not JobStatus.CANCELLED and self._goes_on(later)):
             self._take_back(later, now)
             raise ConflictError(f"a run of job {job.job_id!r} as it was before is just ending; try again")
         if later.spec.depends_on and self.parents.waits_for_itself(later):
@@ -88,6 +92,14 @@ class SubmitFlow:
         #   execute:                 start ── read job (old)                       the write leaves it to the new one
         run = self.runs.get(job.job_id, job.due_at) if job.due_at else None
         return run is not None and run.revision < job.revision
+
+    def _goes_on(self, job: Job) -> bool:
+        """Whether a run of the old job is not over, after all: it was asked for anew."""
+        #   submit:   all over? ───────────────────────────────────────── write ── look again    one that begins after
+        #   redrive:             the job is there ── run ── start ── read job (old) ── call      the write is void
+        return any(
+            run.status is RunStatus.RUNNING and run.revision < job.revision for run in self.runs.open(job.job_id, PAGES)
+        )
 
     def _take_back(self, job: Job, now: datetime) -> None:
         def decide(there: Job) -> Job | None:

@@ -114,4 +114,5 @@ class Job:
     runs_claimed: int = 0  # occurrences claimed so far, for max_runs
     claimed_until: datetime | None = None  # the last occurrence claimed
     payload_id: str | None = None  # names the payload's own item, where it has one
+    first_revision: int = 1  # it was submitted under this one: what has an older one is of an earlier job of its id
     has_children: bool = False  # other jobs depend on it

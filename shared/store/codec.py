@@ -81,6 +81,7 @@ def job_item(job: Job, shard: int, ttl: datetime | None = None) -> Item:
     if job.has_children:
         item["has_children"] = {"BOOL": True}
     item |= {name: text(value) for name, value in (("name", spec.name), ("group", spec.group)) if value is not None}
+    item |= {"first_revision": number(job.first_revision)} if job.first_revision != 1 else {}
     item |= _list_keys(job)
     if ttl is not None:
         item[keys.TTL_ATTRIBUTE] = number(epoch_s(ttl))
@@ -128,6 +129,7 @@ def job_of(item: Item, payload: str | None = None) -> Job:
         runs_claimed=int(item["runs_claimed"]["N"]),
         claimed_until=_moment_of(item, "claimed_until"),
         payload_id=_text_of(item, "payload_id"),
+        first_revision=int(item["first_revision"]["N"]) if "first_revision" in item else 1,
         has_children="has_children" in item,
     )
 

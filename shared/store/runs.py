@@ -286,24 +286,24 @@ class Runs:
                 break
         return found
 
-    def dead_lettered(self, job_id: str, limit: int, pages: int = 10, begun_since: datetime = _EARLIEST) -> list[Run]:
+    def dead_lettered(self, job_id: str, limit: int, pages: int = 10, first_revision: int = 1) -> list[Run]:
         """Dead-lettered runs of the job, newest first: of the newest `pages` pages of 1 MB, and then by the index.
 
-        The index lags by a moment, and does not have what release 0.1.0 wrote. Without those that ended before
-        `begun_since`.
+        The index lags by a moment, and does not have what release 0.1.0 wrote. Without those of revisions before
+        `first_revision`.
         """
         found: list[Run] = []
         values = {":dead": text(RunStatus.DEAD_LETTERED)}
         for place, (items, end) in enumerate(self._pages(job_id, None, None, only="#status = :dead", values=values)):
-            found += _begun_since(begun_since, map(run_of, items))
+            found += _since(first_revision, map(run_of, items))
             if len(found) < limit and end is not None and place + 1 >= pages:
                 before = keys.scheduled_for_of(end[keys.SK]["S"])
-                found += self._dead_before(job_id, before, limit - len(found), begun_since)
+                found += self._dead_before(job_id, before, limit - len(found), first_revision)
             if len(found) >= limit or place + 1 >= pages:
                 break
         return found[:limit]
 
-    def _dead_before(self, job_id: str, before: datetime, limit: int, begun_since: datetime) -> list[Run]:
+    def _dead_before(self, job_id: str, before: datetime, limit: int, first_revision: int) -> list[Run]:
         values = {
             ":list_key": text(keys.dead_list_key(keys.dead_part_of(job_id))),
             ":first": text(keys.dead_list_at(job_id, _EARLIEST)),
@@ -314,7 +314,7 @@ class Runs:
         pages = self.table.query(condition, values, index=keys.LIST_INDEX, newest_first=True, limit=limit)
         for items, _ in pages:
             there = self.get_many([(job_id, keys.scheduled_for_of(item[keys.SK]["S"])) for item in items])
-            found += _begun_since(begun_since, (run for run in there if run.status is RunStatus.DEAD_LETTERED))
+            found += _since(first_revision, (run for run in there if run.status is RunStatus.DEAD_LETTERED))
             if len(found) >= limit:
                 break
         return sorted(found, key=lambda run: run.scheduled_for, reverse=True)
@@ -414,8 +414,8 @@ class Runs:
         return number(epoch_s(now + self.retention))
 
 
-def _begun_since(moment: datetime, runs: Iterable[Run]) -> list[Run]:
-    return [run for run in runs if not run.attempts or run.attempts[-1].started_at >= moment]
+def _since(revision: int, runs: Iterable[Run]) -> list[Run]:
+    return [run for run in runs if run.revision >= revision]
 
 
 def is_same_attempt(there: Run, run: Run) -> bool:

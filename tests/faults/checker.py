@@ -116,23 +116,28 @@ def _occurrences(history: History, promise: Promise) -> Found:
         elif (job_id, slot) not in called and not state.reason and promise.lost_attempts < 3 and not _crashes(history):
             yield "I1", f"{_name((job_id, slot))} is {state.status} without a call and without a reason"
     yield from _never_due(history)
-    for life in Lives.of(history).found:
+    lives = Lives.of(history)
+    for life in lives.found:
         for slot in life.slots(history.ended_at):
             state = states.get((life.job.job_id, slot))
             is_cancelled = state is not None and state.status == "cancelled" and state.reason != "replaced"
+            if state is not None and state.requested and lives.latest[life.job.job_id] is not life:
+                continue  # it was redriven just when the id became another job's
             if is_cancelled and life.cancel_asked_at is None and not life.is_changed:
                 yield "I1", f"{_name((life.job.job_id, slot))} is cancelled, and nobody asked for that"
 
 
 def _never_due(history: History) -> Found:
-    """A call of what the job, as it then was, is not due for."""
+    """A call of what the job, as it then was, is not due for. A submit that finds one going on is taken back."""
+    taken_back = {place for place, life in enumerate(Lives.of(history).found) if life.is_taken_back}
     lives, beside, spans = Lives(), asked.requested(history), _spans(history)
     for event in history.events:
         lives.take(event)
         if isinstance(event, Called) and event.occurrence not in beside:
-            life = lives.latest.get(event.job_id)
             own = [span for span in spans if span.job_id == event.job_id]
-            if life is None or not life.was_due(event.scheduled_for, lambda slot, own=own: _is_in(slot, own)):
+            of_id = [(place, life) for place, life in enumerate(lives.found) if life.job.job_id == event.job_id]
+            latest = next((life for place, life in reversed(of_id) if place not in taken_back), None)
+            if latest is None or not latest.was_due(event.scheduled_for, lambda slot, own=own: _is_in(slot, own)):
                 yield "I1", f"{_name(event.occurrence)} ran and was never due"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from tests.faults.history import Called, CancelAsked, Event, History, JobRuled, Stored, Submitted, Times
+from tests.faults.history import Called, CancelAsked, Event, History, JobCancelled, JobRuled, Stored, Submitted, Times
 
 CLOCKS_APART = timedelta(seconds=5)  # more than any two of the clocks: what comes first is not sure
 
@@ -28,6 +28,7 @@ class Life:
     times: list[tuple[Times, Span]]  # one after the other
     pauses: list[Span] = field(default_factory=list)
     cancel_asked_at: datetime | None = None
+    is_taken_back: bool = False  # by its own submit, which found a run of the job before it going on
 
     @property
     def is_changed(self) -> bool:
@@ -83,6 +84,9 @@ class Lives:
         elif isinstance(event, CancelAsked) and event.job_id in self.latest:
             life = self.latest[event.job_id]
             life.cancel_asked_at = life.cancel_asked_at or event.at
+        elif isinstance(event, JobCancelled) and event.job_id in self.latest:
+            life = self.latest[event.job_id]
+            life.is_taken_back = life.cancel_asked_at is None
         elif isinstance(event, JobRuled) and event.job_id in self.latest:
             _rule(self.latest[event.job_id], event)
 
@@ -123,6 +127,8 @@ def expected(history: History, late_s: float, missed: Iterable[tuple[str, dateti
     found: list[Expected] = []
     for life in Lives.of(history).found:
         job_id, times = life.job.job_id, life.times[-1][0]
+        if life.is_taken_back:
+            continue
         if life.cancel_asked_at and times.period_s is None and (job_id, times.first) not in called:
             continue  # a one-off that is cancelled is on record by that alone
         ends_at = min(history.ended_at, life.cancel_asked_at or history.ended_at)

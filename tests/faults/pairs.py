@@ -466,3 +466,6 @@ def max_running_lowered(system: System) -> tuple[Actor, Actor]:
 
     system.handler = handler
     return outer, lambda: system.limit_group("g", 1)
+
+
+from tests.faults import pairs_control  # noqa: E402, F401  its pairs register themselves
