@@ -25,6 +25,16 @@ STORIES = (
     "cancel while it runs and while it waits",
     "journal recovery",
     "the audit",
+    "pause and resume, near",
+    "pause of a one-off while it runs, waits and is yet to come",
+    "pause of what no tick has claimed, and resume",
+    "another schedule, near",
+    "another schedule for what no tick has claimed",
+    "another payload and policy",
+    "trigger, also of a paused job, and cancel",
+    "trigger of a job that is paused",
+    "trigger of an id that is then another job's",
+    "redrive of one run",
 )
 
 

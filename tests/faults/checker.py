@@ -88,7 +88,7 @@ Found = Iterator[tuple[str, str]]
 def wanted(history: History, promise: Promise) -> list[Expected]:
     """The occurrences that must have been brought."""
     missed = [(s.job_id, s.scheduled_for, s.missed_until) for s in _spans(history) if s.missed_until]
-    return expected(history, promise.late_s, missed)
+    return expected(history, promise.late_s, promise.ticks, missed)
 
 
 def _last_states(history: History) -> dict[Occurrence, RunSeen]:

@@ -7,7 +7,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from tests.faults.history import Called, CancelAsked, Event, History, JobCancelled, JobRuled, Stored, Submitted, Times
+from tests.faults.history import (
+    Called,
+    CancelAsked,
+    Event,
+    History,
+    JobCancelled,
+    JobRuled,
+    Journaled,
+    Stored,
+    Submitted,
+    Ticked,
+    Times,
+)
 
 CLOCKS_APART = timedelta(seconds=5)  # more than any two of the clocks: what comes first is not sure
 
@@ -114,29 +126,41 @@ class Expected:
     latest: datetime
 
 
-def expected(history: History, late_s: float, missed: Iterable[tuple[str, datetime, datetime]]) -> list[Expected]:
+def expected(
+    history: History, late_s: float, ticks: int, missed: Iterable[tuple[str, datetime, datetime]]
+) -> list[Expected]:
     """The occurrences that were due early enough to have been brought by the end of the history.
 
-    What a cancel or a pause caught, or could have caught, is not among them. `missed`: spans of jobs that are on record
-    as missed, which `max_runs` does not count.
+    What a cancel or a pause caught, or could have caught, is not among them: nor what was not claimed by then although
+    it was due, for want of `ticks`. `missed`: spans of jobs that are on record as missed, which `max_runs` does not
+    count.
     """
     late = timedelta(seconds=late_s)
     margin = timedelta(seconds=min(late_s, 900))
     spans = list(missed)
     called = {event.occurrence for event in history.of(Called)}
+    claimed = {occurrence for event in history.of(Journaled) for occurrence in event.occurrences}
     found: list[Expected] = []
     for life in Lives.of(history).found:
         job_id, times = life.job.job_id, life.times[-1][0]
         if life.is_taken_back:
             continue
-        if life.cancel_asked_at and times.period_s is None and (job_id, times.first) not in called:
-            continue  # a one-off that is cancelled is on record by that alone
+        is_held = life.cancel_asked_at is not None or life.is_paused
+        if is_held and times.period_s is None and (job_id, times.first) not in called:
+            continue  # a one-off that is cancelled is on record by that alone; one that is paused waits for its resume
         ends_at = min(history.ended_at, life.cancel_asked_at or history.ended_at)
         own = [(first, last) for id_, first, last in spans if id_ == job_id]
         for slot in life.slots(ends_at - margin, lambda slot, own=own: any(a <= slot <= b for a, b in own)):  # type: ignore[misc]
+            held_at = life.pauses[-1].since if life.is_paused else ends_at
+            if is_held and (job_id, slot) not in claimed and _ticks_between(history, slot, held_at) <= ticks:
+                continue
             pause = life.pause_of(slot, margin)
             if pause is None:
                 found.append(Expected(job_id, slot, slot + late))
             elif pause.until is not None and pause.until <= ends_at - margin:
                 found.append(Expected(job_id, slot, max(slot, pause.until) + late))
     return found
+
+
+def _ticks_between(history: History, since: datetime, until: datetime) -> int:
+    return sum(since < tick.at < until for tick in history.of(Ticked))

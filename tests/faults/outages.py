@@ -8,6 +8,7 @@ from tests.faults.checker import Promise, Violation, check
 from tests.faults.history import Called, History
 from tests.faults.system import Hook, Process, Step, System, deployed
 from tests.support.fault_injection import throttled
+from tests.support.world import SUCCEED, failure
 
 HOUR_S, DAY_S = 3600.0, 86400.0
 
@@ -161,6 +162,64 @@ def dead_executor_audited(system: System) -> None:
     system.submit_job("once", in_s=1000)
     system.pass_s(DAY_S, deliveries=False)
     system.pass_s(HOUR_S)
+
+
+@outage("no tick for 3 hours, with a pause and another schedule in it", late_s=3 * HOUR_S + 60, ticks=2)
+def three_hours_changed(system: System) -> None:
+    """What no tick had claimed when a user spoke is brought by the resume, or recorded."""
+    system.submit_job("paused", every_s=600)
+    system.submit_job("moved", every_s=600)
+    system.submit_job("asked", in_s=5 * HOUR_S)
+    system.pass_s(400)
+    system.pass_s(HOUR_S, ticks=False)
+    system.pause_job("paused")
+    system.patch_job("moved", every="900s")
+    system.trigger_job("asked")  # it needs no tick
+    system.pass_s(HOUR_S, ticks=False)
+    system.resume_job("paused")
+    system.pass_s(HOUR_S, ticks=False)
+    system.pass_s(2 * HOUR_S)
+    _end(system, "paused", "moved")
+
+
+@outage("no executor for a day, while users go on", late_s=DAY_S + 700, settle_s=2 * HOUR_S, ticks=2)
+def dead_executor_changed(system: System) -> None:
+    for job_id in ("paused", "resumed", "moved"):
+        system.submit_job(job_id, every_s=HOUR_S)
+    system.submit_job("dead", in_s=5, max_attempts=1)
+    system.submit_job("later", in_s=2 * DAY_S)
+    system.handler = lambda call: failure() if call.job_id == "dead" and call.attempt == 1 else SUCCEED
+    system.pass_s(60)
+    system.pass_s(DAY_S / 4, deliveries=False)
+    for job_id in ("paused", "resumed"):
+        system.pause_job(job_id)
+    system.patch_job("moved", every="2h")
+    system.redrive_job("dead")
+    system.trigger_job("later")
+    system.pass_s(DAY_S / 4, deliveries=False)
+    system.resume_job("resumed")
+    system.pass_s(DAY_S / 2, deliveries=False)
+    system.pass_s(2 * HOUR_S)
+    _end(system, "paused", "resumed", "moved", "later")
+
+
+@outage("the table is throttled for 10 minutes, and a user tries again", late_s=1500, settle_s=3000, lost_attempts=3)
+def throttled_user(system: System) -> None:
+    system.submit_job("dense", every_s=30)
+    system.submit_job("dead", in_s=5, max_attempts=1)
+    system.submit_job("far", in_s=3000)
+    system.handler = lambda call: failure() if call.job_id == "dead" and call.attempt == 1 else SUCCEED
+    system.pass_s(100)
+    for throttled_now in (True, False):
+        _counting(system).is_throttled = throttled_now
+        for say in (system.pause_job, system.resume_job):
+            say("dense")
+            system.pass_s(300 if throttled_now else 20)
+        system.trigger_job("far")
+        system.redrive_job("dead")
+        system.patch_job("dense", every="40s")
+    system.pass_s(1000)
+    _end(system, "dense", "far")
 
 
 @outage("the table is throttled for 10 minutes", late_s=1500, settle_s=3000, lost_attempts=3)

@@ -25,7 +25,7 @@ def _pause_and_resume(system: System, catch_up: str, paused_s: float) -> None:
     system.pass_s(300)
 
 
-@scenario("pause and resume, all that was missed", late_s=150, pairs=True)
+@scenario("pause and resume, all that was missed", late_s=150)
 def resume_all(system: System) -> None:
     _pause_and_resume(system, "all", 180)
 
@@ -38,6 +38,17 @@ def resume_latest(system: System) -> None:
 @scenario("pause and resume, nothing that was missed", late_s=150)
 def resume_skip(system: System) -> None:
     _pause_and_resume(system, "skip", 180)
+
+
+@scenario("pause and resume, near", late_s=250, pairs=True)
+def resume_near(system: System) -> None:
+    """One occurrence is due and not started when the pause comes, one is missed."""
+    system.submit_job("near", every_s=8, runs=3, catch_up="all")
+    system.pass_s(9, deliveries=False)
+    system.pause_job("near")
+    system.pass_s(10)
+    system.resume_job("near")
+    system.pass_s(10)
 
 
 @scenario("a short pause, again and again", late_s=150)
@@ -94,13 +105,21 @@ def pause_one_off(system: System) -> None:
     system.pass_s(60)
 
 
-@scenario("another schedule", late_s=150, pairs=True)
+@scenario("another schedule", late_s=150)
 def reschedule(system: System) -> None:
     """What was claimed of the old one is void; one of it is due and not started."""
     system.submit_job("moved", every_s=50)
     system.pass_s(51, deliveries=False)
     system.patch_job("moved", every="40s", max_runs=3)
     system.pass_s(150)
+
+
+@scenario("another schedule, near", late_s=250, pairs=True)
+def reschedule_near(system: System) -> None:
+    system.submit_job("near", every_s=8, runs=2)
+    system.pass_s(9, deliveries=False)
+    system.patch_job("near", every="10s", max_runs=1)
+    system.pass_s(12)
 
 
 @scenario("another time for a one-off, near and far", late_s=150)
@@ -156,7 +175,7 @@ def policies(system: System) -> None:
     system.pass_s(90)
 
 
-@scenario("trigger, also of a paused job, and cancel", late_s=150, pairs=True)
+@scenario("trigger, also of a paused job, and cancel", late_s=150)
 def trigger(system: System) -> None:
     system.handler = fails_in_round(1)
     system.submit_job("far", in_s=600)
@@ -172,6 +191,15 @@ def trigger(system: System) -> None:
     system.cancel_job("far")
 
 
+@scenario("trigger of a job that is paused", late_s=250, pairs=True)
+def trigger_paused(system: System) -> None:
+    system.submit_job("far", in_s=600)
+    system.pass_s(0.5)
+    system.pause_job("far")
+    system.trigger_job("far")
+    system.pass_s(5)
+
+
 @scenario("trigger of an id that is then another job's", late_s=150)
 def trigger_of_another(system: System) -> None:
     system.submit_job("again", in_s=600)
@@ -182,7 +210,7 @@ def trigger_of_another(system: System) -> None:
     system.pass_s(60)
 
 
-@scenario("redrive of one run", late_s=150, pairs=True)
+@scenario("redrive of one run", late_s=250, pairs=True)
 def redrive(system: System) -> None:
     """Its second round fails once and then succeeds."""
     system.handler = fails_in_round(3)

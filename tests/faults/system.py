@@ -287,6 +287,7 @@ class System(World):
         first = self.clock.now() + timedelta(seconds=every_s if in_s is None and every_s is not None else in_s or 0)
         schedule: dict[str, Any] = {"run_at": first.isoformat()}
         if every_s is not None:
+            first = first.replace(microsecond=0)  # whole seconds, counted from the one that it is submitted in
             schedule = {"every": f"{every_s:g}s", **({"max_runs": runs} if runs else {})}
         self.note(
             Submitted,

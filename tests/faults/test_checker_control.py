@@ -1,4 +1,4 @@
-"""The checker on what users ask for: right histories of pauses, schedules, triggers and redrives, and planted faults."""
+"""The checker on what users ask for: right histories of pauses, schedules, triggers, redrives, and planted faults."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,6 +19,7 @@ from tests.faults.history import (
     RunSeen,
     Stored,
     Submitted,
+    Ticked,
     Times,
     TriggerAsked,
     Triggered,
@@ -71,7 +72,9 @@ def said(found: list[Violation], invariant: str, text: str) -> bool:
 
 def test_a_pause_that_nothing_ends_asks_for_no_more_runs() -> None:
     assert judged(run(100), ruled(150, "paused")) == []
-    assert said(judged(run(100), ruled(350, "paused")), "I1", "vanished")
+    assert judged(run(100), ruled(350, "paused")) == []  # no tick came that could have claimed them
+    ticks: list[Event] = [Ticked(at=at(seconds)) for seconds in (310, 320, 330)]
+    assert said(judged(run(100), ticks, ruled(350, "paused")), "I1", "vanished")
 
 
 def test_what_a_resume_brings_late_is_right_and_what_it_forgets_is_not() -> None:

@@ -1,4 +1,4 @@
-"""Random stories against a plain model: submits, cancels, ticks, deliveries, audits, faults and steps of the clock.
+"""Random stories against a plain model: what users say, ticks, deliveries, audits, faults and steps of the clock.
 
 The model knows what was asked for and what was answered, no more. The checker judges the history at the end of each
 story; between two steps the API must show what the model allows.
@@ -98,6 +98,37 @@ class RandomStory(RuleBasedStateMachine):
     @rule(job_id=jobs)
     def cancel(self, job_id: str) -> None:
         self.system.cancel_job(job_id)
+
+    @rule(job_id=jobs)
+    def pause(self, job_id: str) -> None:
+        self.system.pause_job(job_id)
+
+    @rule(job_id=jobs)
+    def resume(self, job_id: str) -> None:
+        self.system.resume_job(job_id)
+
+    @rule(job_id=jobs, every_s=st.sampled_from((30, 70, 500)))
+    def another_schedule(self, job_id: str, every_s: int) -> None:
+        self.system.patch_job(job_id, every=f"{every_s}s", catch_up="all")
+
+    @rule(job_id=jobs, in_s=st.integers(0, 900))
+    def another_time(self, job_id: str, in_s: int) -> None:
+        if not self._is_endless(job_id):
+            self.system.clock.advance(0.125)  # no job is to be due at the very moment of a run that was asked for
+            self.system.patch_job(job_id, run_at=self.system.after(in_s))
+
+    @rule(job_id=jobs, most=st.integers(1, 3))
+    def another_policy(self, job_id: str, most: int) -> None:
+        self.system.patch_job(job_id, retry={"max_attempts": most}, payload="x" * 600)
+
+    @rule(job_id=jobs)
+    def trigger(self, job_id: str) -> None:
+        self.system.clock.advance(0.25)
+        self.system.trigger_job(job_id)
+
+    @rule(job_id=jobs)
+    def redrive(self, job_id: str) -> None:
+        self.system.redrive_job(job_id)
 
     @rule(seconds=st.sampled_from((1, 5, 30, 61, 200)))
     def time_passes(self, seconds: int) -> None:

@@ -85,7 +85,9 @@ class MemoryTable:
         else:
             self._items.setdefault(key[0], {})[key[1]] = item
         if key[1] == keys.JOB or any(keys.LIST_KEY in one for one in (old, item) if one):
-            self._pending.append((self.now() + timedelta(seconds=self.index_lag_s), key, item))
+            shown_at = self.now() + timedelta(seconds=self.index_lag_s)
+            before = [at for at, other, _ in self._pending if other == key]  # an index follows an item in order
+            self._pending.append((max([shown_at, *before]), key, item))
         self.written(key, old, item)
 
     def partition(self, pk: str) -> list[Item]:
