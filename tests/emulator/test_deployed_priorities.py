@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.deployed, pytest.mark.timeout(600)]
 
 ECHO = {"kind": "python", "handler": "demo.echo"}
 SLEEP = {"kind": "python", "handler": "demo.sleep"}
-FLOOD = 300
+FLOOD = 200
 SLEEP_S = 6
 EACH = 8  # jobs of a priority, one a second
 
@@ -46,7 +46,7 @@ def runs_of(deployed: Deployed, bodies: list[dict[str, Any]]) -> list[dict[str, 
         jobs = deployed.get_all(body["job_id"] for body in bodies)
         return jobs if all(job["status"] == "succeeded" for job in jobs) else []
 
-    return [job["runs"][0] for job in deployed.wait_until(succeeded, 120, every_s=2)]
+    return [job["runs"][0] for job in deployed.wait_until(succeeded, 400, every_s=2)]
 
 
 def started_at(run: dict[str, Any]) -> datetime:
