@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.deployed, pytest.mark.timeout(600)]
 
 ECHO = {"kind": "python", "handler": "demo.echo"}
 SLEEP = {"kind": "python", "handler": "demo.sleep"}
-FLOOD = 200
+FLOOD = 300
 SLEEP_S = 6
 EACH = 8  # jobs of a priority, one a second
 
