@@ -73,6 +73,7 @@ class Day:
     world: World
     seed: int
     cancelled: set[str] = field(default_factory=set)  # and not submitted since, answered or not
+    paused: dict[str, datetime] = field(default_factory=dict)  # since when, and not resumed or submitted since
     broken: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -91,12 +92,16 @@ class Day:
             run = self.world.api.inspect.run(call.job_id, call.scheduled_for)
         if run.status is not RunStatus.RUNNING or run.attempt != call.attempt:
             self.broken.append(f"I2: {about} while the run is {run.status} {run.attempt}")
+        paused_at = self.paused.get(call.job_id)
+        if paused_at and run.requested_at is None and run.attempts[-1].started_at > paused_at:
+            self.broken.append(f"pause: {about} began after the pause of {paused_at:%H:%M:%S}")
         # Runs go side by side: the dice would fall in another order each time.
         fails = stable_hash(f"{self.seed} {call.idempotency_key} {call.attempt}") % 10 < 3
         return failure() if fails else SUCCEED
 
     def step(self) -> None:
-        do = self.dice.choices([self.submit, self.cancel, self.tick, self.deliver, self.audit], [4, 1, 5, 8, 0.3])[0]
+        rest = [self.cancel, self.pause, self.resume, self.change, self.trigger, self.redrive, self.audit]
+        do = self.dice.choices([self.submit, self.tick, self.deliver, *rest], [4, 5, 8, 1, 1, 1.5, 1, 1, 1, 0.3])[0]
         with self.trouble():
             do()
         self.world.clock.advance(self.dice.choice([0, 0.5, 1, 7, 20, 45, 60, 70, 200]))
@@ -119,6 +124,7 @@ class Day:
             spec = {"run_at": (now + timedelta(seconds=spec["in_s"])).isoformat()}
         was_cancelled = job_id in self.cancelled
         self.cancelled.discard(job_id)
+        self.paused.pop(job_id, None)
         try:
             self.world.submit(job_id=job_id, max_attempts=self.dice.randint(1, 3), base_s=5, **spec)
         except ConflictError:
@@ -132,6 +138,41 @@ class Day:
             if view.status == "cancelled" and not view.running:
                 self.cancelled.add(job_id)
 
+    def pause(self) -> None:
+        job_id = self.dice.choice("abcd")
+        with contextlib.suppress(ConflictError, JobNotFoundError):
+            self.world.pause(job_id)
+            self.paused[job_id] = self.world.clock.now()
+
+    def resume(self) -> None:
+        job_id = self.dice.choice("abcd")
+        self.paused.pop(job_id, None)
+        with contextlib.suppress(ConflictError, JobNotFoundError):
+            self.world.resume(job_id)
+
+    def change(self) -> None:
+        job_id = self.dice.choice("abcd")
+        now = self.world.clock.now()
+        changes = self.dice.choice(
+            [
+                {"every": "70s"},
+                {"cron": "*/2 * * * *", "max_runs": 4},
+                {"run_at": (now + timedelta(seconds=self.dice.choice([0.5, 90, 400]))).isoformat()},
+                {"payload": "x" * 600, "retry": {"max_attempts": 2}},
+                {"catch_up": "skip", "group": "g", "priority": "high"},
+            ]
+        )
+        with contextlib.suppress(ConflictError, JobNotFoundError):
+            self.world.patch(job_id, **changes)
+
+    def trigger(self) -> None:
+        with contextlib.suppress(ConflictError, JobNotFoundError):
+            self.world.trigger(self.dice.choice("abcd"))
+
+    def redrive(self) -> None:
+        with contextlib.suppress(ConflictError, JobNotFoundError):
+            self.world.api.again.redrive_all(self.dice.choice("abcd"), self.world.clock.now())
+
     def tick(self) -> None:
         self.world.tick()
 
@@ -143,6 +184,10 @@ class Day:
 
     def calm(self) -> None:
         """No more trouble: every minute a tick, until all that was begun has come to its end."""
+        for job_id in "abcd":
+            with contextlib.suppress(ConflictError, JobNotFoundError):
+                self.world.resume(job_id)
+        self.paused.clear()
         for _ in range(4):
             for _ in range(5):
                 self.world.clock.advance(60)
