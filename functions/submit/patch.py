@@ -13,7 +13,7 @@ from pydantic import GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from functions.submit.models import JobBody, Limits
+from functions.submit.models import JobBody, Limits, RetryBody
 from functions.submit.reading import job_spec, read_body, read_schedule_fields
 from functions.submit.strict_json import Json, show
 from shared.model.errors import InputError
@@ -32,7 +32,7 @@ WHOLE = ("payload", "target")
 
 NEVER_NULL = ("target",)
 
-_VERSION = re.compile(r'(?:W/)?"?([0-9]{1,15})"?')
+_VERSION = re.compile(r'(?:W/)?"([0-9]{1,15})"|([0-9]{1,15})')
 
 
 class ChangeBody(JobBody):
@@ -91,7 +91,7 @@ def read_versions(if_match: str | None) -> frozenset[int] | None:
     found = [_VERSION.fullmatch(part.strip()) for part in if_match.split(",")]
     if not all(found):
         raise InputError("If-Match", f'must be a version of the job, such as "3", or *, not {show(if_match)}')
-    return frozenset(int(version[1]) for version in found if version)
+    return frozenset(int(version[1] or version[2]) for version in found if version)
 
 
 def _merged(fields: Mapping[str, Json], patch: Mapping[str, Json]) -> dict[str, Json]:
@@ -102,13 +102,13 @@ def _merged(fields: Mapping[str, Json], patch: Mapping[str, Json]) -> dict[str, 
             merged.pop(other, None)
     for name, value in patch.items():
         there = merged.get(name, {})
-        if name == "payload":
-            merged[name] = value
-        elif value is None:
+        if value is None and name in JobBody.model_fields and name != "payload":
             merged.pop(name, None)
         elif isinstance(value, dict) and isinstance(there, dict) and name not in WHOLE:
             inner = {**there, **value}
-            merged[name] = {key: one for key, one in inner.items() if one is not None}
+            # What no job has stays, to be refused: a null is no way to pass a wrong name.
+            unknown = inner.keys() - RetryBody.model_fields.keys() if name == "retry" else set()
+            merged[name] = {key: one for key, one in inner.items() if one is not None or key in unknown}
         else:
             merged[name] = value
     return merged
