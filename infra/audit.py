@@ -1,4 +1,4 @@
-"""The hourly audit: its function and schedule. It never receives from the queue."""
+"""The hourly audit: its function and schedule. It never receives from the queues of jobs."""
 
 from collections.abc import Mapping
 

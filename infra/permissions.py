@@ -69,5 +69,8 @@ PERMISSIONS: dict[FunctionName, tuple[Grant, ...]] = {
         Grant("dynamodb:PartiQLUpdate", "table", "claim what is overdue"),
         Grant("dynamodb:DeleteItem", "table", "a journal page left behind; a payload that no job names"),
         Grant("sqs:SendMessage", "jobs", "what was claimed and lost is sent again"),
+        Grant("sqs:ReceiveMessage", "dead_letters", "after a redrive: which letters are of runs that began again"),
+        Grant("sqs:DeleteMessage", "dead_letters", "those letters: nobody has to look at them any more"),
+        Grant("sqs:ChangeMessageVisibility", "dead_letters", "the others are there again at once"),
     ),
 }

@@ -28,6 +28,7 @@ MAX_DELAY_S = 900
 MAX_HIDE_S = 39_600  # 11 h: under the 12 h that a message may be hidden after one receipt
 BATCH = 10
 SEND_TRIES = 4
+LETTERS_HIDDEN_S = 60
 
 
 class SendError(DuetimeError):
@@ -118,6 +119,15 @@ class JobQueue:
 
 
 @dataclass(frozen=True, slots=True)
+class Letter:
+    """A message of the dead-letter queue, as it was received."""
+
+    message_id: str
+    receipt: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeadLetterQueue:
     """Where a run goes whose attempts are used up, with all that is known of it."""
 
@@ -127,6 +137,30 @@ class DeadLetterQueue:
     def send(self, body: str) -> None:
         """Put one JSON text there."""
         self.client.send_message(QueueUrl=self.url, MessageBody=body)
+
+    def receive(self) -> list[Letter]:
+        """Up to 10 letters, hidden for a minute. None may mean that there are none on the servers that were asked."""
+        answer = self.client.receive_message(
+            QueueUrl=self.url, MaxNumberOfMessages=BATCH, VisibilityTimeout=LETTERS_HIDDEN_S
+        )
+        return [Letter(one["MessageId"], one["ReceiptHandle"], one["Body"]) for one in answer.get("Messages", [])]
+
+    def remove(self, letters: Sequence[Letter]) -> None:
+        """Take received letters off. One that stays comes again."""
+        for entries in _receipts(letters):
+            self.client.delete_message_batch(QueueUrl=self.url, Entries=entries)  # type: ignore[arg-type]
+
+    def show(self, letters: Sequence[Letter]) -> None:
+        """Make received letters visible again at once."""
+        for entries in _receipts(letters):
+            shown = [{**entry, "VisibilityTimeout": 0} for entry in entries]
+            self.client.change_message_visibility_batch(QueueUrl=self.url, Entries=shown)  # type: ignore[arg-type]
+
+
+def _receipts(letters: Sequence[Letter]) -> Iterator[list[dict[str, str]]]:
+    for start in range(0, len(letters), BATCH):
+        batch = letters[start : start + BATCH]
+        yield [{"Id": str(place), "ReceiptHandle": letter.receipt} for place, letter in enumerate(batch)]
 
 
 def delay_s(due: datetime, now: datetime) -> int:

@@ -99,6 +99,7 @@ class AuditSettings(_QueueSettings):
     """The audit function."""
 
     table: str = _text()
+    dead_letter_queue_url: str = _text()
     shards: int = _whole(1, 1024)  # all shards that are ticked
     horizon_s: int = _whole(0, MAX_HORIZON_S)
     retention_days: int = _whole(1, 3650)

@@ -30,6 +30,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         "pages": found.pages,
         "unplannable": list(found.unplannable),
         "unreadable": list(found.unreadable),
+        "answered": found.answered,
         "complete": found.complete,
     }
     (logger.error if found.findings or not found.complete else logger.info)("audit", **summary)

@@ -5,11 +5,15 @@ Sending again is harmless: a start condition stops what is not needed.
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from shared.clock import Clock
 from shared.flows.claims import Claimer, pages
+from shared.flows.letters import AnsweredLetters, is_redriven
 from shared.flows.recover import Recovery
 from shared.model.job import Job, JobStatus
 from shared.model.message import Message
@@ -45,6 +49,8 @@ class Audited:
     unplannable: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     swept: int = 0  # payloads that no job names any more; removed, and no finding
+    redriven: int = 0  # runs that were redriven lately; no finding
+    answered: int = 0  # dead letters of such runs; removed, and no finding
     complete: bool = True
 
     @property
@@ -61,6 +67,8 @@ class Audited:
             unplannable=tuple(dict.fromkeys(self.unplannable + other.unplannable)),
             unreadable=self.unreadable + other.unreadable,
             swept=self.swept + other.swept,
+            redriven=self.redriven + other.redriven,
+            answered=self.answered + other.answered,
             complete=self.complete and other.complete,
         )
 
@@ -77,6 +85,7 @@ class AuditFlow:
     recovery: Recovery
     journal: Journal
     queue: JobQueue
+    letters: AnsweredLetters
     clock: Clock
     token: Callable[[], str]
     pool: Executor
@@ -87,7 +96,10 @@ class AuditFlow:
         """One audit at `now`; after `stop_at` it begins no further page and reports that it is not complete."""
         epochs = {lease.shard: lease.epoch for lease in self.shards.get_many(self.jobs.shards)}
         parts = self.pool.map(lambda segment: self._segment(segment, epochs, now, stop_at), range(self.segments))
-        return sum(parts, Audited())
+        found = sum(parts, Audited())
+        with suppress(ClientError, BotoCoreError):  # then the next audit: it must not keep this one's findings back
+            return found + Audited(answered=self.letters.sweep(stop_at)) if found.redriven else found
+        return found
 
     def _segment(self, segment: int, epochs: dict[int, int], now: datetime, stop_at: datetime) -> Audited:
         found = Audited()
@@ -111,6 +123,7 @@ class AuditFlow:
             + self._send_unstarted([job for _, job in jobs], now)
             + self._send_abandoned([run for run in runs if is_abandoned(run, now)])
             + self._settle_pages([page for page in claims if page.written_at < now - STALE_AFTER])
+            + Audited(redriven=sum(is_redriven(run, now) for run in runs))
             + Audited(swept=self.jobs.sweep_payloads(_of_kind(there, keys.PAYLOAD_PREFIX), now - PAYLOAD_KEPT))
         )
 

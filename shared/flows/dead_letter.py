@@ -2,8 +2,10 @@
 
 import json
 import re
+from dataclasses import dataclass
+from datetime import datetime
 
-from shared.model.instants import to_text
+from shared.model.instants import from_text, to_text
 from shared.model.job import Job
 from shared.model.run import Attempt, Run
 
@@ -36,6 +38,27 @@ def dead_letter_text(job: Job, run: Run, attempts: tuple[Attempt, ...]) -> str:
         separators=(",", ":"),
     )
     return f'{about[:-1]},"payload":{payload if fits else "null"}}}'
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a dead letter is of."""
+
+    job_id: str
+    scheduled_for: datetime
+    last_attempt: int
+
+
+def told_of(body: str) -> Told | None:
+    """What `body` tells of, if it is a text of `dead_letter_text`; None for anything else."""
+    try:
+        fields = json.loads(body)
+        last = fields["attempts"][-1]["attempt"]
+        told = Told(fields["run"]["job_id"], from_text(fields["run"]["scheduled_for"]), last)
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+        return None
+    is_right = isinstance(told.job_id, str) and told.job_id and type(last) is int and last > 0
+    return told if is_right else None
 
 
 def unreadable_text(body: str, error: str) -> str:

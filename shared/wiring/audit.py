@@ -7,8 +7,9 @@ from functools import cache
 from shared.clock import Clock, SystemClock
 from shared.flows.audit import AuditFlow
 from shared.flows.claims import Claimer
+from shared.flows.letters import AnsweredLetters
 from shared.flows.recover import Recovery
-from shared.queue import JobQueue
+from shared.queue import DeadLetterQueue, JobQueue
 from shared.settings import AuditSettings
 from shared.store.jobs import Jobs
 from shared.store.journal import Journal
@@ -33,6 +34,7 @@ def build_audit(settings: AuditSettings, aws: base.Clients, clock: Clock) -> Aud
         recovery=Recovery(jobs, runs, journal, queue),
         journal=journal,
         queue=queue,
+        letters=AnsweredLetters(DeadLetterQueue(aws.sqs, settings.dead_letter_queue_url), runs, clock),
         clock=clock,
         token=base.token,
         pool=ThreadPoolExecutor(settings.segments),

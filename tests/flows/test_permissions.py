@@ -98,12 +98,13 @@ def execute_uses(world: World, used: Used) -> None:
     world.submit(job_id="long", run_at="2026-11-30T11:58:00Z", payload='"' + "x" * 600 + '"')
     world.submit(job_id="void", run_at="2026-11-30T11:58:05Z")
     world.submit(job_id="waits", run_at="2026-11-30T11:58:00Z")
-    world.submit(job_id="fails", run_at="2026-11-30T11:58:00Z", max_attempts=1)
+    for job_id in ("fails", "stays"):
+        world.submit(job_id=job_id, run_at="2026-11-30T11:58:00Z", max_attempts=1)
     world.submit(job_id="alone", run_at="2026-11-30T11:58:00Z", overlap="skip", group="g")
     with used.by("submit"):
         world.cancel("void")
         world.api.groups.limit("g", 1, world.clock.now())
-    world.target.script = lambda call: failure() if call.job_id in ("waits", "fails") else SUCCEED
+    world.target.script = lambda call: failure() if call.job_id in ("waits", "fails", "stays") else SUCCEED
     world.clock.advance(5)
     with used.by("execute"):
         world.deliver()
@@ -134,6 +135,8 @@ def tick_and_audit_use(world: World, used: Used) -> None:
     with used.by("execute"):  # among them, occurrences that are recorded as skipped
         world.deliver()
     world.clock.advance(timedelta(days=2).total_seconds())
+    fails = next(run for run in world.runs("fails") if run.status == "dead_lettered")
+    world.redrive("fails", fails.scheduled_for)
     with used.by("audit"):
         world.audit()
 

@@ -123,6 +123,11 @@ class MemorySqs:
         queue.messages = [one for one in queue.messages if one.receipt != params["ReceiptHandle"]]
         return {}
 
+    def _delete_message_batch(self, params: Answer) -> Answer:
+        for entry in params["Entries"]:
+            self._delete_message({"QueueUrl": params["QueueUrl"], "ReceiptHandle": entry["ReceiptHandle"]})
+        return {"Successful": [{"Id": entry["Id"]} for entry in params["Entries"]]}
+
     def _change_message_visibility_batch(self, params: Answer) -> Answer:
         queue, now = self.queues[params["QueueUrl"]], self._now()
         done: list[Answer] = []
