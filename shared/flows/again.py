@@ -86,8 +86,10 @@ class AgainFlow:
             raise ConflictError(f"run {to_text(scheduled_for)} is one of an earlier job {job_id!r}, which is gone")
         if run.status is RunStatus.DEAD_LETTERED and self._redrive(job, [run], now):
             return self.runs.get(job_id, scheduled_for) or run
-        there = self.runs.get(job_id, scheduled_for) or run
-        raise ConflictError(f"run {to_text(scheduled_for)} of job {job_id!r} is {there.status}, not dead_lettered")
+        there, name = self.runs.get(job_id, scheduled_for) or run, f"run {to_text(scheduled_for)} of job {job_id!r}"
+        if there.status is RunStatus.DEAD_LETTERED:
+            raise ConflictError(f"{name} was redriven by somebody else at this very moment")
+        raise ConflictError(f"{name} is {there.status}, not dead_lettered")
 
     def redrive_all(self, job_id: str, now: datetime) -> Redriven:
         """The dead-lettered runs of a job again, the newest first, up to 100 at once.

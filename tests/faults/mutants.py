@@ -8,31 +8,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
+
+from tests.faults import mutants_control
+from tests.faults.mutant import Mutant
 
 ROOT = Path(__file__).parent.parent.parent
 COPIED = ("shared", "functions", "handlers", "tests", "pyproject.toml")
 LIMIT_S = 300
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """`old` becomes `new` in `file`; `killed_by` are the tests that must see it."""
-
-    safeguard: str
-    file: str
-    old: str
-    new: str
-    killed_by: tuple[str, ...]
-
-    def apply(self, tree: Path) -> None:
-        """Raises ValueError when `old` is not there exactly once: then the list must follow the code."""
-        path = tree / self.file
-        text = path.read_text()
-        if text.count(self.old) != 1:
-            raise ValueError(f"{self.safeguard}: {self.old!r} is in {self.file} {text.count(self.old)} times, not once")
-        path.write_text(text.replace(self.old, self.new))
 
 
 CRASHES, WOVEN = "tests/faults/test_crashes.py", "tests/faults/test_interleavings.py"
@@ -358,6 +341,7 @@ MUTANTS = (
         "",
         (OUTAGES,),
     ),
+    *mutants_control.MUTANTS,
 )
 
 

@@ -57,6 +57,23 @@ def late_tick_pause(system: System) -> Two:
     return system.tick_now, pause
 
 
+@pair("late tick/pause of what was missed", late_s=900)
+def late_tick_pause_latest(system: System) -> Two:
+    """What the tick leaves out and what the resume leaves out are two records, none of them lost in the other."""
+    system.submit_job("a", every_s=100, runs=11, catch_up="latest")
+    system.pass_s(310)
+    system.pause_job("a")
+    system.resume_job("a")
+    system.pass_s(600, ticks=False)
+
+    def pause() -> None:
+        system.pause_job("a")
+        system.clock.advance(210)
+        system.resume_job("a")
+
+    return system.tick_now, pause
+
+
 @pair("late tick/another schedule for what is due", late_s=800)
 def late_tick_update(system: System) -> Two:
     system.submit_job("a", every_s=310, runs=3)

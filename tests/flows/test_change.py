@@ -377,3 +377,38 @@ def test_a_claim_beside_a_change_of_when_is_seen_by_it(world: World) -> None:
     world.pass_time(400)
     assert times(world) == ["12:08:00"]
     assert world.items("claim#") == []
+
+
+def test_two_changes_at_once_both_hold(world: World) -> None:
+    """The second one's write finds another version than the one that it was made of."""
+    world.submit(job_id="a", cron="0 20 * * *")
+    other = World(world.aws, world.clock)
+    changed: list[int] = []
+
+    def change(call: Any) -> bool:
+        if faults.writes("job")(call) and not changed:
+            changed.append(1)
+            other.patch("a", name="other's")
+        return False
+
+    with faults.refusing(change):
+        view = world.patch("a", deadline_s=9, payload="x" * 600)
+    assert (view.job.version, view.job.spec.name, view.job.spec.deadline_s) == (3, "other's", 9)
+    assert world.show("a").job.spec == view.job.spec
+
+
+def test_a_job_that_others_change_all_the_time_is_a_conflict(world: World) -> None:
+    world.submit(job_id="a", cron="0 20 * * *")
+    other = World(world.aws, world.clock)
+    busy: list[int] = []
+
+    def change(call: Any) -> bool:
+        if faults.writes("job")(call) and not busy:
+            busy.append(1)
+            other.patch("a", name=f"n{world.show('a').job.version}")
+            busy.clear()
+        return False
+
+    with faults.refusing(change), pytest.raises(ConflictError, match="keeps being changed"):
+        world.patch("a", deadline_s=9)
+    assert world.show("a").job.spec.deadline_s is None

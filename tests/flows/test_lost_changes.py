@@ -126,7 +126,9 @@ def test_a_trigger_whose_answer_is_lost_is_one_run(aws: Aws, clock: ManualClock,
     with faults.lost_and_meanwhile(aws, RUN_WRITE, meanwhile):
         assert world.trigger("a").requested_at == clock.now()
     world.pass_time(200)
-    assert world.statuses("a") == ["cancelled" if on_top == "cancel" else "succeeded"]
+    (run,) = world.runs("a")
+    assert run.status == ("cancelled" if on_top == "cancel" else "succeeded")
+    assert run.attempt == {"nothing": 1, "its start": 2, "cancel": 0}[on_top]  # what came on top is not undone
     assert len(world.target.calls) == (0 if on_top == "cancel" else 1)
     assert world.items("claim#") == []
 
@@ -152,6 +154,7 @@ def test_a_redrive_whose_answer_is_lost_is_one_round(aws: Aws, clock: ManualCloc
     with faults.lost_and_meanwhile(aws, RUN_WRITE, meanwhile):
         run = world.redrive("a", due)
     assert (run.earlier_attempts, run.requested_at) == (1, clock.now())
+    assert run.status == {"nothing": "enqueued", "its start": "running", "cancel": "cancelled"}[on_top]
     world.pass_time(200)
     (run,) = world.runs("a")
     assert run.status == ("cancelled" if on_top == "cancel" else "dead_lettered")

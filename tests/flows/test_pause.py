@@ -176,6 +176,31 @@ def test_i1_a_slow_pause_does_not_move_the_last_change_back(world: World) -> Non
     ]
 
 
+def test_i1_a_late_claim_beside_a_pause_is_seen_by_it(world: World) -> None:
+    """A tick claims, with a record of what it leaves out, between the read and the write of the pause."""
+    world.submit(job_id="a", cron="*/10 * * * *")
+    world.clock.set(at("12:55:30"))
+    ticked: list[int] = []
+
+    def tick(call: faults.Call) -> bool:
+        if faults.writes("job")(call) and not ticked:
+            ticked.append(1)
+            world.tick()
+        return False
+
+    with faults.refusing(tick):
+        world.pause("a")
+    world.clock.set(at("13:25:30"))
+    world.resume("a")
+    world.pass_time(60)
+    assert [(f"{run.scheduled_for:%H:%M}", run.reason, run.missed) for run in world.runs("a")] == [
+        ("12:10", "catch_up", 4),
+        ("12:50", "rescheduled", None),
+        ("13:00", "catch_up", 2),
+        ("13:20", None, None),
+    ]
+
+
 def test_max_runs_is_exact_over_pauses(world: World) -> None:
     world.submit(job_id="a", cron="* * * * *", max_runs=4)  # all four are claimed at once
     world.clock.set(at("12:02:10"))
@@ -369,6 +394,27 @@ def test_a_message_of_before_the_pause_does_not_hold_up_the_resumed_run(world: W
     (run,) = world.runs("a")
     assert (run.status, run.revision, run.attempt) == ("succeeded", 3, 1)
     assert run.attempts[0].started_at <= at("12:01:04")
+
+
+@pytest.mark.parametrize(("catch_up", "called"), [("latest", ["12:09", "12:10"]), ("skip", ["12:10"])])
+def test_i1_a_void_start_whose_executor_died_leaves_its_time_to_the_resume(
+    world: World, catch_up: str, called: list[str]
+) -> None:
+    """A message of before the pause begins what the resume leaves out; the next attempt of it is void again."""
+    world.submit(job_id="a", cron="* * * * *", catch_up=catch_up)
+    world.pause("a")
+    world.clock.set(at("12:02:05"))
+    with faults.crash(after=faults.writes("run#"), nth=1):
+        world.executor.run(world.receive())
+    assert "running" in world.statuses("a")
+    world.clock.set(at("12:10:10"))
+    world.resume("a")
+    world.pass_time(40)
+    assert hours(world) == called
+    assert {run.status for run in world.runs("a")} == {"succeeded", "skipped"}
+    (skipped,) = [run for run in world.runs("a") if run.status == "skipped"]
+    assert (skipped.scheduled_for, skipped.reason) == (at("12:01:00"), "catch_up")
+    assert world.audit().findings == 0
 
 
 def test_a_span_takes_the_place_of_a_single_record(world: World) -> None:

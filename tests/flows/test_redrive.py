@@ -107,6 +107,27 @@ def test_which_runs_cannot_be_redriven(world: World) -> None:
         world.redrive("a", DUE)
 
 
+def test_i7_a_slow_redrive_does_not_begin_a_third_round(world: World) -> None:
+    """Another one's round is over before its write."""
+    dead(world, max_attempts=1)
+    other, again_ = World(world.aws, world.clock), list[int]()
+    other.target.script = lambda call: failure()
+
+    def redrive(call: faults.Call) -> bool:
+        if faults.writes("run#")(call) and not again_:
+            again_.append(1)
+            world.clock.advance(0.5)
+            other.redrive("a", DUE)
+            other.deliver()
+        return False
+
+    with faults.refusing(redrive), pytest.raises(ConflictError, match="by somebody else"):
+        world.redrive("a", DUE)
+    (run,) = world.runs("a")
+    assert (run.status, run.attempt, run.earlier_attempts) == ("dead_lettered", 2, 1)
+    assert world.items("claim#") == []
+
+
 def test_i5_a_cancelled_job_has_no_run_again(world: World) -> None:
     world.submit(job_id="a", cron="1 12 * * *", base_s=1, max_attempts=1)
     world.pass_time(60, step_s=1)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from shared.model.errors import ConflictError
-from shared.model.run import Result
+from shared.model.run import Result, Run
 from shared.queue import message_of
 from tests.support import faults
 from tests.support.aws import Aws
@@ -103,3 +103,22 @@ def test_a_submit_that_an_executor_of_the_old_job_came_before_is_refused(aws: Aw
     world.pass_time(200)
     assert world.show("a").status == "cancelled"
     assert world.target.counts() == other.target.counts() == {}
+
+
+def test_a_submit_that_a_redrive_of_the_old_job_came_before_is_taken_back(aws: Aws, clock: ManualClock) -> None:
+    world, other = World(aws, clock), World(aws, clock)
+    world.target.script = lambda call: failure()
+    world.submit(job_id="a", run_at="2026-11-30T11:58:00Z", max_attempts=1)
+    world.deliver()
+    begun: list[Run] = []
+
+    def redrive_begins() -> None:
+        other.redrive("a", clock.now())
+        (message,) = other.receive()
+        begun.append(other.executor.workshop.runs.start(message_of(message.body), "other", clock.now()))
+
+    with before(replaces_job, redrive_begins), pytest.raises(ConflictError, match="is just ending"):
+        world.submit(job_id="a", run_at="2026-11-30T12:30:00Z")
+    assert [run.attempt for run in begun] == [2]
+    assert world.show("a").job.status == "cancelled"
+    assert "due_key" not in world.items("job")[0]
