@@ -44,7 +44,7 @@ MODULES = {
         targets.processes.kernel targets.processes.signal_page targets.processes.texts targets.processes.values
     """,
     "audit": """
-        wiring.audit flows.audit flows.claims flows.recover
+        wiring.audit flows.audit flows.claims flows.dead_letter flows.letters flows.recover
         rules.lease rules.lifecycle rules.plan rules.sharding rules.slots rules.staleness
         store.codec store.jobs store.journal store.keys store.runs store.shards store.table
     """,
