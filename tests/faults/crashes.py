@@ -6,6 +6,7 @@ A point has a one-line name, `<scenario> @ before 17`, and `replay` runs it agai
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from math import ceil
 
 from tests.faults.checker import Violation, check
 from tests.faults.history import Called, Crashed, History
@@ -101,16 +102,21 @@ def every_point(scenario: Scenario, stride: int = 1, whole: int = 0) -> Iterator
         yield run(scenario, (point,))[0]
 
 
-def every_pair(scenario: Scenario, stride: int = 1, part: tuple[int, int] = (0, 1)) -> Iterator[Tried]:
+def every_pair(
+    scenario: Scenario, stride: int = 1, part: tuple[int, int] = (0, 1), most_seconds: int = 1000
+) -> Iterator[Tried]:
     """All pairs of crash points: the second is one of the steps that the story takes after the first crash.
 
     With `stride`, each so many-th first, and of these each so many-th second. `part` (k, n): of all
-    firsts, only each n-th from the k-th on.
+    firsts, only each n-th from the k-th on. Of a long story `most_seconds` to a first, evenly, which move on by a step
+    from first to first, so that neighbours try different ones.
     """
     _, steps = run(scenario, ())
-    for first in list(points_of(steps))[::stride][part[0] :: part[1]]:
+    for place, first in list(enumerate(points_of(steps)))[::stride][part[0] :: part[1]]:
         _, later = run(scenario, (first,))
-        for second in list(points_of(later, first.number))[::stride]:
+        seconds = list(points_of(later, first.number))[::stride]
+        apart = max(1, ceil(len(seconds) / most_seconds))
+        for second in seconds[place % apart :: apart]:
             yield run(scenario, (first, second))[0]
 
 
