@@ -3,11 +3,13 @@
 A mutant is a text of one file and what stands in its place; the text must be there once, so that no mutant is empty.
 """
 
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.faults import mutants_control
@@ -16,6 +18,7 @@ from tests.faults.mutant import Mutant
 ROOT = Path(__file__).parent.parent.parent
 COPIED = ("shared", "functions", "handlers", "tests", "pyproject.toml")
 LIMIT_S = 300
+EVERY_TEST_LIMIT_S = 1200
 
 
 CRASHES, WOVEN = "tests/faults/test_crashes.py", "tests/faults/test_interleavings.py"
@@ -345,7 +348,7 @@ MUTANTS = (
 )
 
 
-def is_killed(mutant: Mutant | None, tests: tuple[str, ...]) -> tuple[bool, str]:
+def is_killed(mutant: Mutant | None, tests: tuple[str, ...], limit_s: float = LIMIT_S) -> tuple[bool, str]:
     """Whether `tests` fail in a copy of the tree with `mutant` in it, and which of them does."""
     with tempfile.TemporaryDirectory(prefix="duetime-mutant-") as directory:
         tree = Path(directory)
@@ -358,7 +361,7 @@ def is_killed(mutant: Mutant | None, tests: tuple[str, ...]) -> tuple[bool, str]
         if mutant is not None:
             mutant.apply(tree)
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", "not emulator", *tests]
-        done = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        done = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=limit_s, check=False)
     lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))] or ["all pass"]
     return done.returncode == 1 and lines[0].startswith("FAILED"), lines[0]
 
@@ -366,20 +369,23 @@ def is_killed(mutant: Mutant | None, tests: tuple[str, ...]) -> tuple[bool, str]
 def main(names: list[str]) -> int:
     """Try all mutants, or those whose safeguard holds one of `names`; how many survive."""
     every_test = tuple(sorted({test for mutant in MUTANTS for test in mutant.killed_by}))
-    failed, line = is_killed(None, every_test)
+    failed, line = is_killed(None, every_test, EVERY_TEST_LIMIT_S)
     if failed:
         print(f"the tests fail without any mutant: {line}")
         return 1
     chosen = [mutant for mutant in MUTANTS if not names or any(name in mutant.safeguard for name in names)]
-    survivors = 0
-    for mutant in chosen:
-        began = time.monotonic()
-        killed, line = is_killed(mutant, mutant.killed_by)
-        survivors += not killed
-        seconds = time.monotonic() - began
-        print(f"{'killed  ' if killed else 'SURVIVES'} {seconds:4.0f} s  {mutant.safeguard}: {line[:150]}", flush=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        survivors = sum(pool.map(_survives, chosen))
     print(f"mutants: {len(chosen)}, survivors: {survivors}")
     return survivors
+
+
+def _survives(mutant: Mutant) -> bool:
+    began = time.monotonic()
+    killed, line = is_killed(mutant, mutant.killed_by)
+    seconds = time.monotonic() - began
+    print(f"{'killed  ' if killed else 'SURVIVES'} {seconds:4.0f} s  {mutant.safeguard}: {line[:150]}", flush=True)
+    return not killed
 
 
 if __name__ == "__main__":
