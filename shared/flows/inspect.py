@@ -59,12 +59,13 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class InspectFlow:
-    """Reads, all consistent."""
+    """Reads, all consistent; `ticked_shards` are those that jobs may be in."""
 
     job_store: Jobs
     run_store: Runs
     shards: Shards
     overlaps: Overlaps
+    ticked_shards: int
 
     def job(self, job_id: str, now: datetime) -> JobView:
         """The job and its latest runs. Raises JobNotFoundError."""
@@ -100,10 +101,10 @@ class InspectFlow:
         return run
 
     def health(self, now: datetime) -> Health:
-        """Whether the shards are ticked."""
-        leases = {lease.shard: lease for lease in self.shards.get_many(self.job_store.shards)}
+        """Whether the shards are ticked, those that only drain among them."""
+        leases = {lease.shard: lease for lease in self.shards.get_many(self.ticked_shards)}
         found = []
-        for shard in range(self.job_store.shards):
+        for shard in range(self.ticked_shards):
             lease = leases.get(shard)
             ticked_at = lease.ticked_at if lease else None
             found.append(ShardHealth(shard=shard, last_tick_at=ticked_at, epoch=lease.epoch if lease else 0))

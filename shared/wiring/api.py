@@ -64,7 +64,7 @@ def build_api(settings: SubmitSettings, aws: base.Clients, clock: Clock, names: 
     retention = timedelta(days=settings.retention_days)
     jobs, runs = Jobs(table, settings.shards, retention), Runs(table, retention)
     queue = JobQueue(aws.sqs, settings.queue_urls, clock, base.SEND_PAUSE)
-    inspect = InspectFlow(jobs, runs, Shards(table), Overlaps(table, retention))
+    inspect = InspectFlow(jobs, runs, Shards(table), Overlaps(table, retention), settings.ticked_shards)
     requests = RunRequests(table, retention)
     enqueuer = Enqueuer(Journal(table), queue, clock, base.token)
     changer = Changer(jobs, enqueuer, settings.horizon_s)

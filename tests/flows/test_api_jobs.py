@@ -241,6 +241,16 @@ def test_health_is_ok_once_every_shard_is_ticked(http: Http, world: World) -> No
     assert http.get("/v1/health").status == 503
 
 
+def test_health_looks_at_a_shard_that_only_drains(
+    aws: Aws, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    World(aws, clock, shards=1).tick()
+    http = Http(monkeypatch, World(aws, clock, shards=1, ticked_shards=3).api)
+    answer = http.get("/v1/health")
+    assert answer.status == 503
+    assert [shard["epoch"] for shard in answer.document["shards"]] == [1, 0, 0]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status", "allow"),
     [

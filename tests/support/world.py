@@ -81,7 +81,8 @@ class World:
     aws: Aws
     clock: ManualClock
     horizon_s: int = 300
-    shards: int = 1
+    shards: int = 1  # that jobs are spread over
+    ticked_shards: int = 0  # if more than these
     retention_days: int = 30
 
     def __post_init__(self) -> None:
@@ -115,7 +116,7 @@ class World:
             "low_queue_url": self.aws.queue_urls["low"],
             "dead_letter_queue_url": self.aws.dead_letter_queue_url,
             "shards": self.shards,
-            "ticked_shards": self.shards,
+            "ticked_shards": self._ticked,
             "horizon_s": self.horizon_s,
             "retention_days": self.retention_days,
             "max_timeout_s": 105,
@@ -217,7 +218,11 @@ class World:
     def tick(self, stop_after_s: float = 45) -> list[Ticked]:
         """The minute tick of every shard, now."""
         now = self.clock.now()
-        return [self.ticker.run(shard, now, now + timedelta(seconds=stop_after_s)) for shard in range(self.shards)]
+        return [self.ticker.run(shard, now, now + timedelta(seconds=stop_after_s)) for shard in range(self._ticked)]
+
+    @property
+    def _ticked(self) -> int:
+        return max(self.shards, self.ticked_shards)
 
     def receive(self, *priorities: Priority) -> list[Received]:
         """Up to 10 messages that are visible now, as Lambda's poller would take them: all of one queue.
