@@ -21,7 +21,7 @@ from shared.store.jobs import STATEMENTS
 
 TICK_EVERY_S = 60
 TICK_WORKS_S = 45  # infra/ticker.py: its timeout of 60 s; functions/tick/handler.py stops 15 s before
-JOURNAL_UNITS = 0.14  # of a job in a full page: written and removed, 7 KB each
+JOURNAL_UNITS = 0.06  # of a job in a full page: written and removed, 2.2 KB each
 DEFAULTS = Options()
 
 

@@ -21,7 +21,7 @@ KB, GB = 1024, 1024**3
 
 # Of an ordinary job: 300 bytes of payload, a name, due once or by cron, one attempt
 JOB_BYTES, INDEX_BYTES, RUN_BYTES = 660, 160, 271
-PAGE_BYTES, PAGE_ENTRY_BYTES = 95, 68  # a journal page, and each of its jobs
+PAGE_BYTES, PAGE_ENTRY_BYTES = 150, 20.2  # a journal page, and each of its jobs, compressed
 STORED_BESIDES = 100  # what DynamoDB adds to each item and index entry it stores
 
 # Client CPU here, docs/performance.md's machine; one Lambda vCPU (1,769 MB) is taken for as fast

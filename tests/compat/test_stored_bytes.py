@@ -3,6 +3,7 @@
 A new release adds `items_<version>.json` and `values_<version>.py`; those of old ones never change.
 """
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,20 @@ from shared.store.codec import due_of, job_item, job_of, run_of
 from shared.store.journal import page_of
 from shared.store.shards import _lease_of
 from tests.compat import values_0_1_0 as v0_1_0
+from tests.compat import values_0_2_0 as v0_2_0
 
-ITEMS: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "items_0_1_0.json").read_text())
+
+def _stored(version: str) -> dict[str, dict[str, Any]]:
+    """The items of one version; bytes are written as AWS writes them in JSON, in base 64."""
+
+    def value(found: dict[str, Any]) -> dict[str, Any]:
+        return {"B": base64.b64decode(found["B"])} if found.keys() == {"B"} else found
+
+    return dict(json.loads((Path(__file__).parent / f"items_{version}.json").read_text(), object_hook=value))
+
+
+ITEMS = _stored("0_1_0")
+ITEMS_0_2_0 = _stored("0_2_0")
 
 
 @pytest.mark.parametrize("name", v0_1_0.JOBS)
@@ -38,6 +51,11 @@ def test_journal_pages(name: str) -> None:
     assert page_of(ITEMS["pages"][name]) == v0_1_0.PAGES[name]
 
 
+@pytest.mark.parametrize("name", v0_2_0.PAGES)
+def test_journal_pages_as_0_2_0_writes_them(name: str) -> None:
+    assert page_of(ITEMS_0_2_0["pages"][name]) == v0_2_0.PAGES[name]
+
+
 @pytest.mark.parametrize("name", v0_1_0.LEASES)
 def test_shard_leases(name: str) -> None:
     assert _lease_of(3, ITEMS["leases"][name]) == v0_1_0.LEASES[name]
@@ -57,6 +75,7 @@ def test_nothing_that_is_kept_is_untested() -> None:
         "messages": v0_1_0.MESSAGES,
     }
     assert {kind: set(items) for kind, items in ITEMS.items()} == {kind: set(names) for kind, names in kinds.items()}
+    assert {kind: set(items) for kind, items in ITEMS_0_2_0.items()} == {"pages": v0_2_0.PAGES.keys()}
 
 
 @pytest.mark.parametrize("name", v0_1_0.JOBS)

@@ -26,6 +26,7 @@ from shared.model.job import JobSpec, Schedule, Target
 from shared.model.run import Result
 from shared.rules.lease import LEASE_MARGIN_S, LEASE_MAX_S
 from shared.store import keys
+from shared.store.journal import page_of
 from shared.store.shards import Shards
 from shared.store.table import Table
 from shared.targets.target import Signals
@@ -527,9 +528,8 @@ class System(World):
         elif sk.startswith(keys.RUN_PREFIX):
             self.history.add(_run_seen(self.clock.now(), pk, sk, new))
         elif sk.startswith(keys.CLAIM_PREFIX) and new is not None:
-            entries = json.loads(new["entries"]["S"])
-            moments = [(entry[0], _moment(one)) for entry in entries for one in entry[4]]
-            self.note(Journaled, occurrences=tuple(moments))
+            found = [(one.job_id, one.scheduled_for) for one in page_of(new).messages]
+            self.note(Journaled, occurrences=tuple(found))
 
     def sent(self, process: Process, call: Call) -> None:
         """A call was answered."""
@@ -589,10 +589,6 @@ def _policy(job: Item) -> tuple[str, str | None]:
 
 def _limit(group: Item) -> int | None:
     return int(group["max_running"]["N"]) if "max_running" in group else None
-
-
-def _moment(entry: Any) -> datetime:
-    return from_sort_text(entry[0] if isinstance(entry, list) else entry)
 
 
 def _name_of(call: Call) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from shared.store import keys
+from shared.store.journal import page_of
 from tests.support import calls, faults
 from tests.support.aws import Aws, all_items
 from tests.support.calls import Call, Observer
@@ -282,8 +283,8 @@ def test_what_a_dense_schedule_brings_is_split_and_left_to_the_ticks(
     monkeypatch.setattr("shared.flows.enqueue.PAGE_MESSAGES", 100)
     with faults.crash(before="sqs:SendMessageBatch"):
         batch(http, *[{"target": ECHO, "every": "1s", "max_runs": 150}] * 3)
-    pages = [json.loads(item["entries"]["S"]) for item in world.items(keys.CLAIM_PREFIX)]
-    assert sorted(sum(len(entry[4]) for entry in page) for page in pages) == [60, 100, 100, 100]  # 120 s of each
+    pages = [page_of(item).messages for item in world.items(keys.CLAIM_PREFIX)]
+    assert sorted(map(len, pages)) == [60, 100, 100, 100]  # 120 s of each
     world.clock.advance(95)
     (ticked,) = world.tick()
     assert (ticked.recovered, ticked.claimed.sent) == (360, 90)

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from shared.model.call import Call
+from shared.model.instants import to_text
 from shared.model.run import Result
+from shared.store.journal import page_of
 from tests.support import faults
 from tests.support.aws import Aws, messages_waiting
 from tests.support.clocks import ManualClock
@@ -91,8 +93,8 @@ def test_i6_every_send_was_journaled_before(aws: Aws, clock: ManualClock) -> Non
     journaled: set[tuple[str, str]] = set()
     for call in log.seen:
         if PAGE(call) and call.operation == "PutItem":
-            for job_id, _, _, _, moments in json.loads(call.asked["Item"]["entries"]["S"]):
-                journaled |= {(job_id, moment + "Z") for moment in moments}
+            page = page_of(call.asked["Item"])
+            journaled |= {(one.job_id, to_text(one.scheduled_for)) for one in page.messages}
         for entry in call.asked.get("Entries", []) if call.name == SEND else []:
             body = json.loads(entry["MessageBody"])
             assert (body["job_id"], body["scheduled_for"]) in journaled

@@ -1,6 +1,7 @@
 """The tick: what it claims after outages, with refused calls, bad items, and beside another tick."""
 
 import json
+import zlib
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from shared.rules import plan
 from shared.store import keys
+from shared.store.table import Item
 from tests.support import calls, faults
 from tests.support.aws import Aws, messages_waiting
 from tests.support.calls import Call, Observer
@@ -410,9 +412,10 @@ def test_a_job_that_cannot_be_planned_holds_up_no_other(
     assert world.target.counts() == {"good": 1}
 
 
-def test_a_journal_page_that_cannot_be_read_stops_no_tick(aws: Aws, clock: ManualClock) -> None:
+@pytest.mark.parametrize("entries", [{"S": "[["}, {"B": b"no zlib"}, {"B": zlib.compress(b"[[")}])
+def test_a_journal_page_that_cannot_be_read_stops_no_tick(aws: Aws, clock: ManualClock, entries: Item) -> None:
     world = World(aws, clock)
-    page = {"written_at": {"S": "2026-11-30T11:00:00"}, "entries": {"S": "[["}}
+    page = {"written_at": {"S": "2026-11-30T11:00:00"}, "entries": entries}
     put(aws, {"pk": {"S": "shard#0"}, "sk": {"S": "claim#0000000001#x"}, **page})
     world.submit(job_id="good", run_at="2026-11-30T12:05:00Z")
     clock.set(at("12:03"))
