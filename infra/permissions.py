@@ -48,9 +48,11 @@ PERMISSIONS: dict[FunctionName, tuple[Grant, ...]] = {
         Grant("sqs:SendMessage", "jobs", "the claimed occurrences"),
     ),
     "execute": (
+        Grant("dynamodb:PartiQLInsert", "table", "the first starts of a batch's runs, in one request"),
+        Grant("dynamodb:PartiQLUpdate", "table", "the successes of a batch's runs that end together"),
         Grant("dynamodb:UpdateItem", "table", "start, renewal and end of a run; a place of its group"),
         Grant("dynamodb:GetItem", "table", "the job and its payload, after the start; a run whose lease was lost"),
-        Grant("dynamodb:BatchGetItem", "table", "how a job's parents stand; its children; who has places of its group"),
+        Grant("dynamodb:BatchGetItem", "table", "a batch's jobs; a job's parents and children; places of its group"),
         Grant("dynamodb:Query", "table", "the links to a job's children; its runs, where `overlap` was changed"),
         Grant("dynamodb:PutItem", "table", "the record of an occurrence that is skipped; who has the place of a job"),
         Grant("dynamodb:DeleteItem", "table", "withdraw a start that is void and may come again"),

@@ -23,8 +23,9 @@ from shared.rules.plan import is_slot
 from shared.rules.retry import backoff_s, is_last, is_worth_another, kinds_of
 from shared.rules.waits import look_again_s
 from shared.store.jobs import Jobs
+from shared.store.run_batches import RunBatches
 from shared.store.run_records import RunRecord
-from shared.store.runs import CancelRequestedError, Runs, closed, is_same_attempt
+from shared.store.runs import CancelRequestedError, Runs, Success, closed, is_same_attempt
 from shared.targets.target import Signals, TargetCaller
 
 CANCELLED = "cancelled"
@@ -72,6 +73,7 @@ class Workshop:
 
     jobs: Jobs
     runs: Runs
+    batches: RunBatches
     dead_letters: DeadLetterQueue
     targets: TargetCaller
     gates: Gates
@@ -84,11 +86,19 @@ class Workshop:
 
 @dataclass(slots=True)
 class AttemptFlow:
-    """The attempt that message `message` asks for."""
+    """The attempt that message `message` asks for. `started` and `job`: what its batch has done for it before.
+
+    `hands_in`: its success is not written here, but by its batch with others.
+    """
 
     workshop: Workshop
     message: Message
     receives: int = 1  # how often the message has been received
+    hands_in: bool = False
+    worker_id: str = ""
+    started: Run | None = None
+    job: Job | None = None
+    handed_in: Success | None = None
     signals: Signals = field(default_factory=Signals)
     run: Run | None = None  # while it is going on
     lease_expires_at: datetime | None = None
@@ -100,9 +110,38 @@ class AttemptFlow:
     _retry_at: datetime | None = None
     _is_awaited: bool = False  # other jobs wait for the run's end
 
-    def make(self) -> Ended:
-        """Make it. Never raises for what goes wrong in the target or for a lost lease; AWS errors come through."""
+    def __post_init__(self) -> None:
+        self.worker_id = self.workshop.worker_id()
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether its run is most likely not there yet. (One that was asked for is, and cannot be told from others.)"""
+        return self.receives == 1 and self.message.skip is None and not self.message.woken
+
+    def make(self) -> Ended | None:
+        """Make it; None: its success is handed in, for `finish`.
+
+        Never raises for what goes wrong in the target or for a lost lease; AWS errors come through.
+        """
         ended = self._make()
+        if self.handed_in is not None:
+            return None
+        return self._over(ended)
+
+    def finish(self, *, is_written: bool) -> Ended:
+        """The end of a success that was handed in; if it is not known to be written, it is written here."""
+        if self.handed_in is None:
+            raise ValueError("no success was handed in")
+        try:
+            if not is_written:
+                self._is_awaited |= self.workshop.runs.succeed(self.handed_in)
+        except LeaseLostError:
+            return Ended(done=False, outcome="lease_lost")
+        finally:
+            self.run = None
+        return self._over(Ended(done=True, outcome=Outcome.SUCCEEDED, late_s=self.late_s))
+
+    def _over(self, ended: Ended) -> Ended:
         if ended.done and self._is_awaited:
             self._wake()
         return ended
@@ -127,7 +166,8 @@ class AttemptFlow:
             # Whoever has the run now needs the message: it is not acknowledged and not moved.
             return Ended(done=False, outcome="lease_lost")
         finally:
-            self.run = None
+            if self.handed_in is None:
+                self.run = None
         if record.refused is not None:
             return self._refused(record.refused)
         return Ended(done=True, outcome=result.outcome if result else None, late_s=self.late_s)
@@ -181,17 +221,16 @@ class AttemptFlow:
         return reported if reported != self._shown else None
 
     def _start(self) -> Run:
-        now = self.workshop.clock.now()
-        self.run = self.workshop.runs.start(self.message, self.workshop.worker_id(), now)
+        self.run = self.started or self.workshop.runs.start(self.message, self.worker_id, self.workshop.clock.now())
         self.lease_expires_at = self.run.lease_expires_at
         if self.run.attempt == 1 and not self.run.waited:
-            self.late_s = (now - self.run.scheduled_for).total_seconds()
+            self.late_s = (self.run.attempts[-1].started_at - self.run.scheduled_for).total_seconds()
         return self.run
 
     def _effect(self) -> Result:
         """Read the job, only now that the run is written (the order that I5 needs), and call its target."""
         run = self._running()
-        job = self.workshop.jobs.get(self.message.job_id)
+        job = self.job or self.workshop.jobs.get(self.message.job_id)
         now = self.workshop.clock.now()
         if job is None:
             raise VoidStartError(None, CANCELLED)
@@ -247,8 +286,11 @@ class AttemptFlow:
                 self.signals.cancelled.set()
 
     def _succeed(self, result: Result) -> None:
-        now = self.workshop.clock.now()
-        self._is_awaited |= self.workshop.runs.succeed(self._running(), result.result, result.note, now)
+        success = Success(self._running(), result.result, result.note, self.workshop.clock.now())
+        if self.hands_in:
+            self.handed_in = success
+        else:
+            self._is_awaited |= self.workshop.runs.succeed(success)
 
     def _undo(self, why: Exception) -> None:
         if isinstance(why, VoidStartError):

@@ -9,8 +9,10 @@ from datetime import datetime, timedelta
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from shared.flows import together
 from shared.flows.attempt import AttemptFlow, Ended, Workshop
 from shared.flows.dead_letter import unreadable_text
+from shared.flows.finishes import Finishes
 from shared.model.instants import EPOCH
 from shared.model.job import PRIORITIES, Priority
 from shared.model.message import Message
@@ -89,23 +91,41 @@ class ExecuteFlow:
         return handled + self._attempts(due)
 
     def _attempts(self, due: Sequence[tuple[Received, Message]]) -> list[Handled]:
+        hands_in = len(due) > 1  # who is alone waits for nobody
         held = [
-            _Held(received, AttemptFlow(self.workshop, message, received.receive_count)) for received, message in due
+            _Held(received, AttemptFlow(self.workshop, message, received.receive_count, hands_in))
+            for received, message in due
         ]
+        finishes = Finishes(self.pool, self.workshop.clock.now, self._attempt, self._succeed, self._finish)
         with self._renewing(held):
-            futures = [(one, self.pool.submit(self._attempt, one)) for one in held]
-            return [_handled(one.received, one.flow.message, future) for one, future in futures]
+            together.start(self.workshop, [one.flow for one in held])
+            return [
+                _handled(one.received, one.flow.message, future)
+                for one, future in zip(held, finishes.run(held), strict=True)
+            ]
 
-    def _attempt(self, one: "_Held") -> Ended:
-        """One attempt. What must come back is put back at once: it waits for no slower run of its batch."""
-        ended = Ended(done=False)
+    def _attempt(self, one: "_Held") -> Ended | None:
+        """One attempt; None: its success is handed in."""
+        return self._settled(one, one.flow.make)
+
+    def _succeed(self, group: Sequence["_Held"]) -> list[bool]:
+        return together.succeed(self.workshop, [one.flow for one in group])
+
+    def _finish(self, one: "_Held", is_written: bool) -> Ended | None:
+        return self._settled(one, lambda: one.flow.finish(is_written=is_written))
+
+    def _settled(self, one: "_Held", make: Callable[[], Ended | None]) -> Ended | None:
+        """What must come back is put back at once: it waits for no slower run of its batch."""
+        ended: Ended | None = Ended(done=False)
         try:
-            ended = self._sent_anew(one.received, one.flow.make())
+            made = make()
+            ended = self._sent_anew(one.received, made) if made else None
         finally:
-            with one.lock:
-                one.is_back = not ended.done
-                if ended.back_s is not None:
-                    self._hide([(one.received, ended.back_s)])
+            if ended is not None:
+                with one.lock:
+                    one.is_back = not ended.done
+                    if ended.back_s is not None:
+                        self._hide([(one.received, ended.back_s)])
         return ended
 
     def _sent_anew(self, received: Received, ended: Ended) -> Ended:
@@ -187,9 +207,9 @@ class _Keeper:
         self.hide([(one.received, lease_s)])
 
 
-def _handled(received: Received, message: Message, future: "Future[Ended]") -> Handled:
+def _handled(received: Received, message: Message, future: "Future[Ended | None]") -> Handled:
     """One message's end; an unforeseen error is its own alone, and it comes back when its lease is over."""
     try:
-        return Handled(received, message, future.result())
+        return Handled(received, message, future.result() or Ended(done=False))
     except Exception as error:  # noqa: BLE001 - the other nine messages must not suffer
         return Handled(received, message, Ended(done=False, outcome="error"), error)

@@ -131,6 +131,22 @@ class Jobs:
             raise DuetimeError(f"the payload of job {job_id!r} is not in the table")
         return job_of(item, payload["payload"]["S"])
 
+    def get_some(self, job_ids: Sequence[str]) -> dict[str, Job]:
+        """Those jobs, with their payloads, that one request gives (and one more, where payloads stand apart).
+
+        Who is left out may be there: `get` tells.
+        """
+        items = self.table.get_some([keys.job_key(job_id) for job_id in dict.fromkeys(job_ids)])
+        apart = {keys.job_id_of(item[keys.PK]["S"]): item["payload_id"]["S"] for item in items if "payload_id" in item}
+        wanted = [keys.payload_key(job_id, payload_id) for job_id, payload_id in apart.items()]
+        payloads = self.table.get_some(wanted) if wanted else []
+        texts = {keys.job_id_of(item[keys.PK]["S"]): item["payload"]["S"] for item in payloads}
+        whole = [
+            item for item in items if (job_id := keys.job_id_of(item[keys.PK]["S"])) in texts or job_id not in apart
+        ]
+        found, _ = read_all(whole, lambda item: job_of(item, texts.get(keys.job_id_of(item[keys.PK]["S"]))))
+        return {job.job_id: job for job in found}
+
     def get_many(self, job_ids: Sequence[str]) -> dict[str, Job]:
         """Jobs by id, without payloads that stand apart. Those that cannot be read are left out (see flows.audit)."""
         return self.read_many(job_ids)[0]

@@ -27,7 +27,7 @@ _WAITED = "#status = :failed AND #retry_at <= :now"
 _WAITING = "#status = :enqueued"
 _LEASE_OVER = "#status = :running AND #lease_expires_at < :now"
 _NOT_NEWER = "#revision <= :revision"
-_MINE = "#status = :running AND #attempt = :attempt AND #attempts[{last}].#worker = :worker"
+_MINE = "#status = :running AND #attempt = :current AND #attempts[{last}].#worker = :worker"
 _SHORTER = "#status = :skipped AND attribute_not_exists(#missed_until)"
 _NOT_CANCELLED = "(attribute_not_exists(#cancel_requested) OR #cancel_requested <= #revision)"
 
@@ -68,6 +68,16 @@ class _AwaitedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Success:
+    """The end of `run`'s running attempt, at `now`: it went well. `result` is one JSON text."""
+
+    run: Run
+    result: str | None
+    reason: str | None
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Runs:
     """The runs of `table`, kept for `retention` after their last write."""
 
@@ -98,7 +108,7 @@ class Runs:
                     ":revision": number(message.revision),
                     ":lease": text(sort_text(lease)),
                     ":now": text(sort_text(now)),
-                    ":ttl": self._ttl(now),
+                    ":ttl": self.ttl(now),
                     ":zero": number(0),
                     ":one": number(1),
                     ":none": {"L": []},
@@ -136,16 +146,21 @@ class Runs:
             raise _lost(run)
         return there
 
-    def succeed(self, run: Run, result: str | None, reason: str | None, now: datetime) -> bool:
+    def succeed(self, success: Success) -> bool:
         """The attempt ended well. Whether others wait for that (see `_end`). Raises LeaseLostError."""
-        values = {":result": text(result)} if result is not None else {}
-        values |= {":reason": text(reason)} if reason is not None else {}
-        return self._end(run, Event.SUCCEED, closed(run, Outcome.SUCCEEDED, None, now), now, values=values)
+        return self._end(success.run, Event.SUCCEED, self.ending_well(success))
+
+    def ending_well(self, success: Success) -> Item:
+        """What a success sets; it removes the lease besides."""
+        run, now = success.run, success.now
+        values = {"result": text(success.result)} if success.result is not None else {}
+        values |= {"reason": text(success.reason)} if success.reason is not None else {}
+        return self._ending(run, Event.SUCCEED, closed(run, Outcome.SUCCEEDED, None, now), now, values)
 
     def fail(self, run: Run, attempts: tuple[Attempt, ...], retry_at: datetime, now: datetime) -> None:
         """The attempt failed and another comes at `retry_at`. Raises LeaseLostError, CancelRequestedError."""
-        retry = {":retry_at": text(sort_text(retry_at))}
-        self._finish(run, Event.FAIL, attempts, now, values=retry, also=_NOT_CANCELLED)
+        retry = {"retry_at": text(sort_text(retry_at))}
+        self._finish(run, Event.FAIL, self._ending(run, Event.FAIL, attempts, now, retry), _NOT_CANCELLED)
 
     def lose(self, run: Run, now: datetime) -> None:
         """End an attempt whose lease has run out, before another takes it over. Raises LeaseLostError if it has not."""
@@ -158,7 +173,7 @@ class Runs:
                 ":status": text(lifecycle.after(RunStatus.RUNNING, Event.FAIL)),
                 ":attempts": attempts_value((*run.attempts[:-1], lost(run.attempts[-1]))),
                 ":now": text(sort_text(now)),
-                ":ttl": self._ttl(now),
+                ":ttl": self.ttl(now),
             },
             _LEASE_OVER,
         )
@@ -168,8 +183,8 @@ class Runs:
 
         A cancel of an older revision does not hold for it.
         """
-        values = {":retry_at": text(sort_text(now)), ":revision": number(revision)}
-        self._finish(run, Event.FAIL, attempts, now, values=values)
+        values = {"retry_at": text(sort_text(now)), "revision": number(revision)}
+        self._finish(run, Event.FAIL, self._ending(run, Event.FAIL, attempts, now, values))
 
     def exhaust(self, run: Run, attempts: tuple[Attempt, ...], now: datetime) -> bool:
         """The last attempt failed and the dead-letter queue has it. Whether others wait for that (see `_end`).
@@ -177,8 +192,8 @@ class Runs:
         Raises LeaseLostError, CancelRequestedError.
         """
         part, at = keys.dead_part_of(run.job_id), keys.dead_list_at(run.job_id, run.scheduled_for)
-        listed = {":list_key": text(keys.dead_list_key(part)), ":list_at": text(at)}
-        return self._end(run, Event.EXHAUST, attempts, now, values=listed, also=_NOT_CANCELLED)
+        listed = {"list_key": text(keys.dead_list_key(part)), "list_at": text(at)}
+        return self._end(run, Event.EXHAUST, self._ending(run, Event.EXHAUST, attempts, now, listed), _NOT_CANCELLED)
 
     def park(
         self, run: Run, attempts: tuple[Attempt, ...], reason: str | None, retry_at: datetime, now: datetime
@@ -187,20 +202,21 @@ class Runs:
 
         Raises LeaseLostError, CancelRequestedError.
         """
-        values: Item = {":retry_at": text(sort_text(retry_at)), ":waited": {"BOOL": True}}
-        values |= {":reason": text(reason)} if reason else {}
-        self._finish(run, Event.WITHDRAW, attempts, now, values=values, also=_NOT_CANCELLED)
+        values: Item = {"retry_at": text(sort_text(retry_at)), "waited": {"BOOL": True}}
+        values |= {"reason": text(reason)} if reason else {}
+        self._finish(run, Event.WITHDRAW, self._ending(run, Event.WITHDRAW, attempts, now, values), _NOT_CANCELLED)
 
     def cancel(
         self, run: Run, attempts: tuple[Attempt, ...], reason: str, now: datetime, result: str | None = None
     ) -> bool:
         """No further attempt: the run ends as cancelled, for the mark's reason if it has one. Raises LeaseLostError."""
-        values = {":reason": text(reason)} | ({":result": text(result)} if result is not None else {})
-        return self._end(run, Event.CANCEL, attempts, now, values=values)
+        values = {"reason": text(reason)} | ({"result": text(result)} if result is not None else {})
+        return self._end(run, Event.CANCEL, self._ending(run, Event.CANCEL, attempts, now, values))
 
     def skip_started(self, run: Run, reason: str, now: datetime, attempts: tuple[Attempt, ...] = ()) -> None:
         """The start was void and never comes again: the run is recorded as skipped, with no attempt but `attempts`."""
-        self._finish(run, Event.SKIP, attempts, now, values={":reason": text(reason)}, also=_NOT_CANCELLED)
+        reasoned = {"reason": text(reason)}
+        self._finish(run, Event.SKIP, self._ending(run, Event.SKIP, attempts, now, reasoned), _NOT_CANCELLED)
 
     def forget_start(self, run: Run, *, anyway: bool = False) -> None:
         """The start was void and may come again under another revision: as if it had never been.
@@ -226,7 +242,7 @@ class Runs:
             "attempt": number(0),
             "attempts": {"L": []},
             "reason": text(reason),
-            keys.TTL_ATTRIBUTE: self._ttl(now),
+            keys.TTL_ATTRIBUTE: self.ttl(now),
         }
         condition, values = _ABSENT, Item()
         if message.missed is not None and message.missed_until is not None:
@@ -333,61 +349,40 @@ class Runs:
         bounds = {":pk": text(keys.job_pk(job_id)), ":first": text(keys.RUN_PREFIX), ":last": text(last)}
         return self.table.query(condition, {**bounds, **(values or {})}, newest_first=True, limit=limit, only=only)
 
-    def _end(
-        self,
-        run: Run,
-        event: Event,
-        attempts: tuple[Attempt, ...],
-        now: datetime,
-        *,
-        values: Item,
-        also: str | None = None,
-    ) -> bool:
+    def _ending(self, run: Run, event: Event, attempts: tuple[Attempt, ...], now: datetime, values: Item) -> Item:
+        """What the running attempt's last write sets: the run's state, its attempts, and the optional `values`.
+
+        `run.progress` is what is yet to be written of it.
+        """
+        return {
+            **values,
+            **({"progress": text(run.progress)} if run.progress is not None else {}),
+            "status": text(lifecycle.after(RunStatus.RUNNING, event)),
+            "attempt": number(attempts[-1].attempt if attempts else 0),
+            "attempts": attempts_value(attempts),
+            keys.TTL_ATTRIBUTE: self.ttl(now),
+        }
+
+    def _end(self, run: Run, event: Event, ending: Item, also: str | None = None) -> bool:
         """As `_finish`; and whether somebody has written since the start that other jobs wait for this end.
 
         That is seen without a read, or a byte more of an answer, by those runs that nobody waits for.
         """
         #   submit:             link ── flag the parent ── mark its run
         #   execute:   start ── read the parent, no flag ──────────────── end: _NOT_AWAITED fails → end, and wake
-        alone = f"{_NOT_AWAITED} AND {also}" if also else _NOT_AWAITED
         try:
-            self._finish(run, event, attempts, now, values=values, also=alone)
+            self._finish(run, event, ending, f"{_NOT_AWAITED} AND {also}" if also else _NOT_AWAITED)
         except _AwaitedError:
-            self._finish(run, event, attempts, now, values=values, also=also)
+            self._finish(run, event, ending, also)
             return True
         return False
 
-    def _finish(
-        self,
-        run: Run,
-        event: Event,
-        attempts: tuple[Attempt, ...],
-        now: datetime,
-        *,
-        values: Item,
-        also: str | None = None,
-    ) -> None:
-        """The running attempt's last write: its state, its attempts, and the optional attributes in `values`.
-
-        `run.progress` is what is yet to be written of it.
-        """
-        values = values | ({":progress": text(run.progress)} if run.progress is not None else {})
-        sources = {":reason": "if_not_exists(#cancel_reason, :reason)"} if event is Event.CANCEL else {}
-        sets = ", ".join(f"#{name[1:]} = {sources.get(name, name)}" for name in values)
-        self._write_mine(
-            run,
-            "SET #status = :status, #attempt = :number, #attempts = :attempts, #ttl = :ttl"
-            + (f", {sets}" if sets else "")
-            + " REMOVE #lease_expires_at",
-            {
-                **values,
-                ":status": text(lifecycle.after(RunStatus.RUNNING, event)),
-                ":number": number(attempts[-1].attempt if attempts else 0),
-                ":attempts": attempts_value(attempts),
-                ":ttl": self._ttl(now),
-            },
-            also,
-        )
+    def _finish(self, run: Run, event: Event, ending: Item, also: str | None = None) -> None:
+        """The running attempt's last write."""
+        sources = {"reason": "if_not_exists(#cancel_reason, :reason)"} if event is Event.CANCEL else {}
+        sets = ", ".join(f"#{name} = {sources.get(name, f':{name}')}" for name in ending)
+        values = {f":{name}": value for name, value in ending.items()}
+        self._write_mine(run, f"SET {sets} REMOVE #lease_expires_at", values, also)
 
     def _write_mine(
         self, run: Run, update: str, values: dict[str, Any], also: str | None = None, returned: str = "NONE"
@@ -410,7 +405,8 @@ class Runs:
     def _key(self, run: Run) -> Item:
         return keys.run_key(run.job_id, run.scheduled_for)
 
-    def _ttl(self, now: datetime) -> dict[str, str]:
+    def ttl(self, now: datetime) -> dict[str, str]:
+        """When a run that is written now may be removed."""
         return number(epoch_s(now + self.retention))
 
 
@@ -448,7 +444,7 @@ def _mine(run: Run) -> tuple[str, Item]:
     last = len(run.attempts) - 1
     values = {
         ":running": text(RunStatus.RUNNING),
-        ":attempt": number(run.attempt),
+        ":current": number(run.attempt),
         ":worker": text(run.attempts[last].worker_id),
     }
     return _MINE.format(last=last), values

@@ -22,6 +22,7 @@ from shared.store.children import Children
 from shared.store.groups import Groups
 from shared.store.jobs import Jobs
 from shared.store.overlaps import Overlaps
+from shared.store.run_batches import RunBatches
 from shared.store.run_requests import RunRequests
 from shared.store.runs import Runs
 from shared.store.table import Table
@@ -41,6 +42,7 @@ def build_execute(settings: ExecuteSettings, aws: base.Clients, clock: Clock, ta
     workshop = Workshop(
         jobs=jobs,
         runs=runs,
+        batches=RunBatches(runs),
         dead_letters=DeadLetterQueue(aws.sqs, settings.dead_letter_queue_url),
         targets=targets,
         gates=Gates(

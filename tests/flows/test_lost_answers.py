@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from shared.queue import message_of
+from shared.store.runs import Success
 from tests.support import faults
 from tests.support.aws import Aws
 from tests.support.clocks import START, ManualClock
@@ -52,7 +53,7 @@ def test_i2_a_start_taken_back_twice_leaves_the_next_ones_start_alone(aws: Aws, 
         world.executor.run([first])
     (run,) = world.runs("a")
     assert (run.status, run.attempt, run.attempts[0].worker_id) == ("running", 1, "other")
-    runs.succeed(run, "null", None, clock.now())
+    runs.succeed(Success(run, "null", None, clock.now()))
     assert world.statuses("a") == ["succeeded"]
 
 
