@@ -1,12 +1,14 @@
-"""What a stack costs a month while nothing is due, and what would lower it: sums at list price. It measures nothing.
+"""What a stack costs a month while nothing is due, by shards and by `shards_per_tick`: sums at list price.
 
     .venv/bin/python -m bench.idle
 
-Requests and units of an idle tick are the code's (tests/unit/test_scale.py holds them), its seconds are assumed, prices
-are bench.scale's. Alarms, custom metrics, the alarm topic's key and traces stand beside: they do not grow with shards.
+Requests and units of an idle tick are the code's (tests/unit/test_scale.py holds them), what a request takes is assumed
+(WAITS_S, WORKS_S), prices are bench.scale's. Alarms, custom metrics, the alarm topic's key and traces stand beside:
+they do not grow with shards.
 """
 
 from dataclasses import dataclass
+from math import ceil
 
 from bench import scale
 from bench.page import markdown, options, publish
@@ -15,26 +17,29 @@ MINUTES = scale.MONTH_S / 60
 POLLS = scale.QUEUES * 5 * 3 * MINUTES  # five pollers of each mapping, 20 s each
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Idle:
-    """Ticks that find nothing: `invocations` a minute, each of `seconds`; `reads`, `writes` units of one shard's."""
+    """Ticks of `shards` that find nothing, up to `together` in an invocation."""
 
-    name: str
     shards: int
-    invocations: int
-    seconds: float
-    reads: float = 9
-    writes: float = 2
+    together: int = scale.SHARDS_PER_TICK
+
+    @property
+    def name(self) -> str:
+        shards = f"{self.shards} shards" if self.shards > 1 else "1 shard"
+        chosen = f", `shards_per_tick={self.together}`" if self.together != scale.SHARDS_PER_TICK else ""
+        return shards + chosen
 
     def lines(self) -> list[float]:
         """Dollars a month: table, Lambda, Scheduler, polling, logs."""
-        ticks, calls = self.shards * MINUTES, self.invocations * MINUTES
+        calls = ceil(self.shards / self.together) * MINUTES
+        seconds = scale.idle_s(min(self.shards, self.together))
         return [
-            ticks * (self.writes * scale.WRITE + self.reads * scale.READ),
-            calls * (scale.INVOCATION + self.seconds * scale.TICK_GB * scale.GB_S),
+            self.shards * MINUTES * scale.IDLE_UNITS,
+            calls * (scale.INVOCATION + seconds * scale.TICK_GB * scale.GB_S),
             calls * scale.SCHEDULED,
             POLLS * scale.SQS_REQUEST,
-            (ticks * scale.LOG_RUN + calls * scale.LOG_CALL) / scale.GB * scale.LOG_GB,
+            calls * scale.LOG_IDLE / scale.GB * scale.LOG_GB,
         ]
 
     def row(self) -> list[str]:
@@ -42,13 +47,7 @@ class Idle:
         return [self.name, *(f"{one:.2f}" for one in self.lines()), f"{total:.2f}", f"{scale.FIXED:.2f}"]
 
 
-NOW = [
-    Idle(name=f"{n} shards, as it is" if n > 1 else "1 shard", shards=n, invocations=n, seconds=0.15) for n in (1, 16)
-]
-CHEAPER = [
-    Idle(name="16: one invocation ticks all of them, side by side", shards=16, invocations=1, seconds=0.6),
-    Idle(name="16: and a bucket is read 6 times, not 16", shards=16, invocations=1, seconds=0.3, reads=4),
-]
+ROWS = [Idle(1), Idle(4), Idle(16), Idle(16, 1), Idle(16, 8), Idle(64)]
 
 
 def table() -> str:
@@ -62,7 +61,7 @@ def table() -> str:
         "together",
         "beside: alarms, metrics, key",
     ]
-    return markdown(head, [one.row() for one in [*NOW, *CHEAPER]])
+    return markdown(head, [one.row() for one in ROWS])
 
 
 def main() -> None:

@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
 
-from bench.herd import JOURNAL_UNITS, TICK_EVERY_S, TICK_WORKS_S, Herd
+from bench.herd import DEFAULTS, JOURNAL_UNITS, TICK_EVERY_S, TICK_WORKS_S, Herd
 from shared.flows.claims import PAGE_CLAIMS
-from shared.flows.tick import LOOK_BACK
 from shared.queue import BATCH
 from shared.store.jobs import STATEMENTS
 
@@ -41,6 +40,12 @@ TICK_GB, EXECUTE_GB, SUBMIT_GB, AUDIT_GB = 1.0, 1.0, 0.5, 0.5
 RUN_S = 0.1  # of a handler
 QUEUES = 3
 LOG_RUN, LOG_CALL = 620, 1_170  # bytes of a run's line; of an invocation's metrics and Lambda's own three lines
+LOG_SHARD, LOG_IDLE = 105, 870  # of a shard more in a tick's line; of an invocation that has nothing to tell
+
+SHARDS_PER_TICK = DEFAULTS.shards_per_tick
+LOOKS = 10  # of an idle tick, into the index
+IDLE_UNITS = 2 * WRITE + (LOOKS / 2 + 1) * READ  # dollars: its lease, its looks, and the journal's
+WAITS_S, WORKS_S = 0.0045, 0.0034  # of a small request: for the answer, and itself with 1024 MB (2 ms of CPU here)
 
 RATES = [1, 10, 100, 1_000, 10_000, 100_000]
 COUNTS = [10**power for power in range(10)]
@@ -57,6 +62,16 @@ def claims_per_s() -> float:
 def shards_for(rate: float) -> int:
     """Shards whose ticks keep up with `rate` due a second."""
     return ceil(rate * TICK_EVERY_S / (TICK_WORKS_S * claims_per_s()))
+
+
+def calls_for(shards: int) -> int:
+    """Invocations of the tick function in a month."""
+    return ceil(shards / SHARDS_PER_TICK) * MONTH_S // TICK_EVERY_S
+
+
+def idle_s(shards: int) -> float:
+    """How long an invocation takes for `shards` that find nothing: they wait side by side, on one processor."""
+    return (LOOKS + 3) * (WAITS_S + shards * WORKS_S)
 
 
 def batch_of(rate: float) -> float:
@@ -89,6 +104,11 @@ class Month:
         return self.shards * MONTH_S / TICK_EVERY_S
 
     @property
+    def together(self) -> int:
+        """Shards of an invocation."""
+        return min(self.shards, SHARDS_PER_TICK)
+
+    @property
     def invocations(self) -> float:
         return self.runs / batch_of(self.rate)
 
@@ -102,9 +122,8 @@ class Month:
 
     @property
     def reads(self) -> float:
-        """Units: the job at each start, its place in the index, and 9 a tick that finds nothing."""
-        buckets = LOOK_BACK.total_seconds() / TICK_EVERY_S + 6
-        return self.runs * (1 + INDEX_BYTES / (4 * KB) / 2) + self.ticks * (buckets / 2 + 1) + audit_reads(self.stored)
+        """Units: the job at each start, its place in the index, and 6 a tick that finds nothing."""
+        return self.runs * (1 + INDEX_BYTES / (4 * KB) / 2) + self.ticks * (LOOKS / 2 + 1) + audit_reads(self.stored)
 
     @property
     def stored(self) -> float:
@@ -120,11 +139,14 @@ class Month:
         """By line of the bill, free tiers left out."""
         batch = batch_of(self.rate)
         execute = self.invocations * (INVOCATION + EXECUTE_GB * batch_s(batch) * GB_S)
-        tick = self.ticks * (INVOCATION + 0.15 * TICK_GB * GB_S) + self.runs / claims_per_s() * TICK_GB * GB_S
+        calls = calls_for(self.shards)
+        tick_s = calls * idle_s(self.together) + self.runs / claims_per_s() / self.together
+        tick = calls * INVOCATION + tick_s * TICK_GB * GB_S
         audit = MONTH_S / 3600 * min(AUDIT_WORKS_S, self.stored / audited_a_second(AUDIT_GB)) * AUDIT_GB * GB_S
         sends = max(self.runs / BATCH, min(self.runs, self.ticks))
         polls = QUEUES * 5 * 3 * MONTH_S / 60  # five pollers of each mapping, 20 s each
-        logs = self.runs * LOG_RUN + (self.invocations + self.ticks) * LOG_CALL + self.ticks * LOG_RUN
+        logs = self.runs * LOG_RUN + (self.invocations + calls) * LOG_CALL
+        logs += calls * LOG_RUN + (self.ticks - calls) * LOG_SHARD
         return {
             "writes": self.writes * WRITE,
             "reads": self.reads * READ,
@@ -132,8 +154,8 @@ class Month:
             "Lambda": execute + tick + audit,
             "SQS": (sends + 3 * self.invocations + polls) * SQS_REQUEST,
             "logs": logs / GB * LOG_GB,
-            "traces": (traced(self.invocations) + traced(self.ticks)) * TRACE,
-            "ticks, alarms": self.ticks * SCHEDULED + FIXED,
+            "traces": (traced(self.invocations) + traced(calls)) * TRACE,
+            "ticks, alarms": calls * SCHEDULED + FIXED,
         }
 
     @property
@@ -177,18 +199,19 @@ def idle_table() -> str:
     """A stack that nothing is due in, by shards: list price, and what the free tiers that do not end leave."""
     rows = []
     for shards in (1, 4, 16, 64, 256):
-        ticks = shards * MONTH_S / TICK_EVERY_S
-        store = ticks * (2 * WRITE + 9 * READ)
-        run_s = ticks * 0.15 * TICK_GB
-        lambda_ = ticks * INVOCATION + run_s * GB_S
-        lambda_paid = max(0.0, ticks - 1e6) * INVOCATION + max(0.0, run_s - 400_000) * GB_S
+        ticks, calls = shards * MONTH_S / TICK_EVERY_S, calls_for(shards)
+        store = ticks * IDLE_UNITS
+        run_s = calls * idle_s(min(shards, SHARDS_PER_TICK)) * TICK_GB
+        lambda_ = calls * INVOCATION + run_s * GB_S
+        lambda_paid = max(0.0, calls - 1e6) * INVOCATION + max(0.0, run_s - 400_000) * GB_S
         polls = QUEUES * 5 * 3 * MONTH_S / 60
-        logs = ticks * (LOG_RUN + LOG_CALL) / GB
-        traces = traced(ticks)
-        fixed = FIXED if shards > 1 else FIXED - 0.10
-        fixed_paid = max(0, ALARMS - (shards == 1) - 10) * 0.10 + max(0, METRICS - 10) * 0.30 + 1.00
+        logs = calls * LOG_IDLE / GB
+        traces = traced(calls)
+        alarms = ALARMS - (shards <= SHARDS_PER_TICK)  # ShardNotTicked is of several schedules
+        fixed = FIXED - (ALARMS - alarms) * 0.10
+        fixed_paid = max(0, alarms - 10) * 0.10 + max(0, METRICS - 10) * 0.30 + 1.00
         paid = store + lambda_paid + max(0.0, polls - 1e6) * SQS_REQUEST + max(0.0, logs - 5) * LOG_GB
-        cells = [store, lambda_, ticks * SCHEDULED, polls * SQS_REQUEST, logs * LOG_GB, fixed]
+        cells = [store, lambda_, calls * SCHEDULED, polls * SQS_REQUEST, logs * LOG_GB, fixed]
         sums = [sum(cells), paid + fixed_paid, traces * TRACE, max(0.0, traces - 1e5) * TRACE]
         rows.append([f"{shards}", *(_dollars(cell) for cell in [*cells, *sums])])
     head = ["shards", "table", "Lambda", "Scheduler", "polling", "logs", "alarms, metrics, key"]

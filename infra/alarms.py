@@ -81,20 +81,20 @@ class Alarms(Construct):
             periods=3,
             missing=cloudwatch.TreatMissingData.BREACHING,
         )
-        if options.ticked_shards > 1:
-            # Ten minutes hold ten ticks of each shard. A stopped shard leaves ten out, the edges at most a few.
+        if len(options.ticks) > 1:
+            # Ten minutes hold ten calls of each schedule. A stopped one leaves ten out, the edges at most a few.
             self._alarm(
                 "ShardNotTicked",
                 watched.tick.metric_invocations(period=Duration.minutes(10), statistic="Sum"),
-                "At least one shard's schedule has stopped: fewer ticks than shards need",
+                "At least one schedule of ticks has stopped: its shards' jobs beyond the horizon are not claimed",
                 below=True,
-                threshold=10 * options.ticked_shards - 5,
+                threshold=10 * len(options.ticks) - 5,
                 periods=2,  # the first one after a deployment is not whole
             )
         self._alarm(
             "TickErrors",
             watched.tick.metric_errors(period=FIVE_MINUTES, statistic="Sum"),
-            "A tick failed; the next one goes on, within the horizon nothing is late",
+            "The tick of a shard failed; the next one goes on, within the horizon nothing is late",
         )
 
     def _function_alarms(self, watched: Watched) -> None:

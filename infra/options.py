@@ -48,8 +48,9 @@ class Options:
         "iam", ("iam", "none"), "Who may call the API: signed IAM callers, or everybody who can reach it"
     )
     shards: int = _whole(1, 1, 256, "Shards that new jobs are spread over")
-    ticked_shards: int = _whole(
-        None, 1, 256, "Shards that have a schedule; at least `shards`, which is also its default"
+    ticked_shards: int = _whole(None, 1, 256, "Shards that are ticked; at least `shards`, which is also its default")
+    shards_per_tick: int = _whole(
+        4, 1, 10, "Shards that one schedule and one invocation tick, side by side; 1 gives each all of `tick_memory_mb`"
     )
     horizon_s: int = _whole(300, 0, MAX_HORIZON_S, "How far ahead of its due time a job may be claimed, in seconds")
     retention_days: int = _whole(30, 1, 3650, "Days that runs and finished jobs are kept")
@@ -71,7 +72,9 @@ class Options:
     executor_high_concurrency: int = _whole(50, 2, 1000, "The same of high priority, beside those")
     executor_low_concurrency: int = _whole(10, 2, 1000, "The same of low priority, beside those")
     submit_reserved_concurrency: int | None = _whole(None, 1, 1000, "Reserved concurrency of the API function")
-    tick_reserved_concurrency: int | None = _whole(None, 1, 1000, "Reserved concurrency of the tick function")
+    tick_reserved_concurrency: int | None = _whole(
+        None, 1, 1000, "Reserved concurrency of the tick function; at least its schedules"
+    )
     executor_reserved_concurrency: int | None = _whole(
         None, 6, 3000, "Reserved concurrency of the executor; at least the sum of its three concurrencies"
     )
@@ -113,6 +116,12 @@ class Options:
         return self.executor_timeout_s - EXECUTOR_MARGIN_S
 
     @property
+    def ticks(self) -> list[list[int]]:
+        """The ticked shards, by the schedule that they share."""
+        shards, step = list(range(self.ticked_shards)), self.shards_per_tick
+        return [shards[start : start + step] for start in range(0, len(shards), step)]
+
+    @property
     def executor_concurrencies(self) -> dict[Priority, int]:
         """Batches of each priority that execute at the same time."""
         return {
@@ -126,6 +135,12 @@ class Options:
             raise OptionError(
                 f"context ticked_shards is {self.ticked_shards}, but must be at least shards ({self.shards}): "
                 "jobs of a shard that is not ticked would never run"
+            )
+        reserved, needed = self.tick_reserved_concurrency, len(self.ticks)
+        if reserved is not None and reserved < needed:
+            raise OptionError(
+                f"context tick_reserved_concurrency is {reserved}, but must be at least {needed}, the invocations that "
+                "ticked_shards and shards_per_tick make a minute: busy ones last for most of it"
             )
         reserved, needed = self.executor_reserved_concurrency, sum(self.executor_concurrencies.values())
         if reserved is not None and reserved < needed:

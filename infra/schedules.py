@@ -1,6 +1,7 @@
 """What calls a function by the clock: EventBridge schedules. Their role never may do more than invoke that function."""
 
 import json
+from collections.abc import Mapping
 
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
@@ -40,7 +41,7 @@ class Schedules(Construct):
             },
         )
 
-    def add(self, construct_id: str, *, expression: str, event: dict[str, int], description: str) -> None:
+    def add(self, construct_id: str, *, expression: str, event: Mapping[str, object], description: str) -> None:
         """Invoke the function at each `expression` with `event`."""
         scheduler.CfnSchedule(
             self,

@@ -1,4 +1,4 @@
-"""The minute tick: its function and one schedule a ticked shard. It never receives from the queue."""
+"""The minute tick: its function and a schedule for every few ticked shards. It never receives from the queue."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ TICK_TIMEOUT_S = 60
 
 
 class Ticker(Construct):
-    """Each ticked shard's schedule calls the function every minute with `{"shard": n}`."""
+    """Each schedule calls the function every minute with its shards: `{"shards": [0, 1, 2, 3]}`."""
 
     def __init__(
         self,
@@ -42,10 +42,10 @@ class Ticker(Construct):
         ).function
         invoke_once(self, self.function)
         schedules = Schedules(self, "Schedules", function=self.function)
-        for shard in range(options.ticked_shards):
+        for shards in options.ticks:
             schedules.add(
-                f"Shard{shard}",
+                f"Shard{shards[0]}",
                 expression="rate(1 minute)",
-                event={"shard": shard},
-                description=f"Duetime: the minute tick of shard {shard}",
+                event={"shards": shards},
+                description=f"Duetime: the minute tick of shards {', '.join(map(str, shards))}",
             )

@@ -7,6 +7,7 @@ from shared.clock import Clock, SystemClock
 from shared.flows.claims import Claimer
 from shared.flows.recover import Recovery
 from shared.flows.tick import TickFlow
+from shared.flows.ticks import TicksFlow
 from shared.queue import JobQueue
 from shared.settings import TickSettings
 from shared.store.jobs import Jobs
@@ -35,6 +36,6 @@ def build_tick(settings: TickSettings, aws: base.Clients, clock: Clock) -> TickF
 
 
 @cache
-def tick() -> TickFlow:
+def ticks() -> TicksFlow:
     """Built at cold start from the environment."""
-    return build_tick(TickSettings.from_env(), base.clients(), SystemClock())
+    return TicksFlow(build_tick(TickSettings.from_env(), base.clients(), SystemClock()))

@@ -90,12 +90,18 @@ def test_throttles_are_seen_on_the_table_and_on_the_index(template: Template) ->
         }
 
 
-def test_a_single_shard_that_stops_is_seen_among_many(template: Template, synthesise: Synthesise) -> None:
-    alarm = synthesise(shards=4).alarm("ShardNotTicked")
+@pytest.mark.parametrize("choices", [{"shards": 16}, {"shards": 4, "shards_per_tick": 1}])
+def test_a_single_schedule_that_stops_is_seen_among_many(synthesise: Synthesise, choices: dict[str, int]) -> None:
+    alarm = synthesise(**choices).alarm("ShardNotTicked")
     assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["ComparisonOperator"]) == (600, 2, LESS)
     healthy, one_stopped = 10 * 4, 10 * 3
     assert one_stopped < alarm["Threshold"] < healthy
-    assert not [name for name in template.resources if "ShardNotTicked" in name], "NoTick sees it, with one shard"
+
+
+def test_no_tick_at_all_sees_the_only_schedule_stop(synthesise: Synthesise) -> None:
+    resources = synthesise(shards=4).resources
+    assert not [name for name in resources if "ShardNotTicked" in name]
+    assert [name for name in resources if "NoTick" in name]
 
 
 def test_each_alarm_tells_the_topic_when_it_rises_and_when_it_is_over(template: Template) -> None:

@@ -38,6 +38,8 @@ def test_text_from_the_command_line_and_json_from_cdk_json_mean_the_same() -> No
         ("shards", 1.5),
         ("shards", -1),
         ("ticked_shards", 257),
+        ("shards_per_tick", 0),
+        ("shards_per_tick", 11),
         ("horizon_s", 841),
         ("horizon_s", -1),
         ("retention_days", 0),
@@ -87,6 +89,14 @@ def test_a_reserve_smaller_than_the_mappings_would_throttle_the_queues() -> None
     for key, value in few.items():
         with pytest.raises(OptionError, match="but must be at least 10"):
             read(**{**few, key: value + 1}, executor_reserved_concurrency=9)
+
+
+def test_a_reserve_smaller_than_the_ticks_of_a_minute_would_throttle_them() -> None:
+    assert read(shards=16, tick_reserved_concurrency=4).ticks[-1] == [12, 13, 14, 15]
+    with pytest.raises(OptionError, match="context tick_reserved_concurrency is 4, but must be at least 5"):
+        read(shards=17, tick_reserved_concurrency=4)
+    with pytest.raises(OptionError, match="context tick_reserved_concurrency is 4, but must be at least 16"):
+        read(shards=16, shards_per_tick=1, tick_reserved_concurrency=4)
 
 
 def test_a_misspelt_key_is_refused_and_a_strange_one_is_not_ours() -> None:

@@ -72,7 +72,7 @@ def test_cfn_lint_finds_nothing(synthesise: Synthesise, tmp_path: Path, choices:
 
 
 def test_the_template_stays_within_cloudformations_limits(synthesise: Synthesise) -> None:
-    largest = synthesise(shards=256)
+    largest = synthesise(shards=256, shards_per_tick=1)
     assert len(largest.resources) <= 500
     assert len(json.dumps(largest.body)) <= 1_000_000
 

@@ -1,4 +1,4 @@
-"""One minute schedule a ticked shard, and one hourly one for the audit."""
+"""A minute schedule for every few ticked shards, and one hourly one for the audit."""
 
 import json
 
@@ -17,18 +17,42 @@ def schedules_of(template: Template, function: str) -> list[Resource]:
     ]
 
 
-@pytest.mark.parametrize(("choices", "ticked"), [({}, 1), ({"shards": 4}, 4), ({"shards": 2, "ticked_shards": 4}, 4)])
-def test_each_ticked_shard_has_its_schedule(synthesise: Synthesise, choices: dict[str, int], ticked: int) -> None:
-    schedules = schedules_of(synthesise(**choices), "tick")
-    events = [json.loads(schedule["Target"]["Input"]) for schedule in schedules]
-    assert sorted(events, key=lambda e: e["shard"]) == [{"shard": n} for n in range(ticked)]
-    assert {schedule["ScheduleExpression"] for schedule in schedules} == {"rate(1 minute)"}
+def events_of(template: Template) -> list[dict[str, list[int]]]:
+    """What the tick function is called with each minute."""
+    events = [json.loads(schedule["Target"]["Input"]) for schedule in schedules_of(template, "tick")]
+    return sorted(events, key=lambda event: event["shards"])
 
 
-def test_growing_the_shards_leaves_the_old_schedules_as_they_are(synthesise: Synthesise) -> None:
-    few = synthesise().all("AWS::Scheduler::Schedule")
-    many = synthesise(shards=4).all("AWS::Scheduler::Schedule")
-    assert few.items() <= many.items()
+@pytest.mark.parametrize(
+    ("choices", "shards"),
+    [
+        ({}, [[0]]),
+        ({"shards": 4}, [[0, 1, 2, 3]]),
+        ({"shards": 2, "ticked_shards": 6}, [[0, 1, 2, 3], [4, 5]]),
+        ({"shards": 3, "shards_per_tick": 1}, [[0], [1], [2]]),
+    ],
+)
+def test_each_ticked_shard_is_of_one_schedule(
+    synthesise: Synthesise, choices: dict[str, int], shards: list[list[int]]
+) -> None:
+    template = synthesise(**choices)
+    assert events_of(template) == [{"shards": some} for some in shards]
+    expressions = {schedule["ScheduleExpression"] for schedule in schedules_of(template, "tick")}
+    assert expressions == {"rate(1 minute)"}
+
+
+def test_growing_the_shards_takes_none_from_its_schedule(synthesise: Synthesise) -> None:
+    """A schedule is changed in place, so that no shard is without one while the stack grows."""
+    before, after = (
+        {
+            shard: logical_id
+            for logical_id, schedule in synthesise(shards=shards).all("AWS::Scheduler::Schedule").items()
+            for shard in json.loads(schedule["Target"]["Input"]).get("shards", [])
+        }
+        for shards in (6, 16)
+    )
+    assert len(after) == 16
+    assert before.items() <= after.items()
 
 
 def test_the_audit_comes_hourly(template: Template) -> None:

@@ -29,7 +29,7 @@ PACKAGES = {
 }
 MODULES = {
     "tick": """
-        wiring.tick flows.tick flows.claims flows.recover
+        wiring.tick flows.tick flows.ticks flows.claims flows.recover
         rules.lease rules.lifecycle rules.plan rules.sharding rules.slots
         store.codec store.jobs store.journal store.keys store.runs store.shards store.table
     """,

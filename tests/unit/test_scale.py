@@ -65,12 +65,13 @@ def test_items_are_as_large_as_the_sums_have_them(world: World) -> None:
 def test_a_page_and_an_idle_tick_make_the_calls_that_the_sums_have(world: World) -> None:
     for _ in range(PAGE_CLAIMS):
         world.submit(run_at="2026-11-30T12:10:00Z")
-    world.tick()
-    world.clock.advance(60)
     idle, page = Seen(), Seen()
+    for _ in range(4):
+        world.tick()
+        world.clock.advance(60)
     with calls.observing(idle):
         world.tick()
-    assert idle.requests == {"Query": 17, "UpdateItem": 2}  # 16 of the index at half a unit, the journal at one
+    assert idle.requests == {"Query": scale.LOOKS + 1, "UpdateItem": 2}  # those of the index, and the journal
     world.clock.set(datetime(2026, 11, 30, 12, 5, tzinfo=UTC))
     with calls.observing(page):
         world.tick()
