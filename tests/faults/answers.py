@@ -22,6 +22,7 @@ STORIES = (
     "failure, then success",
     "exhaustion",
     "several occurrences in one claim",
+    "a batch that starts and ends together",
     "cancel while it runs and while it waits",
     "journal recovery",
     "the audit",

@@ -148,6 +148,50 @@ def execute_retry_cancel(system: System) -> tuple[Actor, Actor]:
     return lambda: system.execute_batch(batch), lambda: system.cancel_job("a")
 
 
+# Batches, whose starts, reads and successes are one request each
+
+
+def _batch_twice(system: System) -> tuple[Actor, Actor]:
+    """The same two messages in the hands of two executors."""
+    for job_id in "ab":
+        system.submit_job(job_id, in_s=5)
+    system.pass_s(6, deliveries=False)
+    batch = system.receive()
+    for message in system.queue.messages:
+        message.visible_at = system.clock.now()
+    again = system.receive()
+    return lambda: system.execute_batch(batch), lambda: system.execute_batch(again)
+
+
+@pair("execute/execute of one batch", late_s=800)
+def batch_batch(system: System) -> tuple[Actor, Actor]:
+    return _batch_twice(system)
+
+
+@pair("execute/zombie execute of one batch", late_s=800, asleep_s=LEASE_LOST_S)
+def batch_zombie(system: System) -> tuple[Actor, Actor]:
+    return _batch_twice(system)
+
+
+def _batch(system: System) -> list[Received]:
+    for job_id in "ab":
+        system.submit_job(job_id, in_s=5)
+    system.pass_s(6, deliveries=False)
+    return system.receive()
+
+
+@pair("execute of a batch/cancel of one of it", late_s=800)
+def batch_cancel(system: System) -> tuple[Actor, Actor]:
+    batch = _batch(system)
+    return lambda: system.execute_batch(batch), lambda: system.cancel_job("a")
+
+
+@pair("execute of a batch/submit of a child of one of it", late_s=800)
+def batch_child(system: System) -> tuple[Actor, Actor]:
+    batch = _batch(system)
+    return lambda: system.execute_batch(batch), lambda: system.submit_job("child", depends_on=("a",))
+
+
 def _unsent(system: System) -> None:
     """A claim whose tick died before its send, an old page by now."""
     system.submit_job("once", in_s=320)

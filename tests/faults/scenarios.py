@@ -159,6 +159,16 @@ def batch(system: System) -> None:
     system.pass_s(350)
 
 
+@scenario("a batch that starts and ends together", late_s=150)
+def together(system: System) -> None:
+    system.handler = lambda call: failure() if call.job_id == "f" and call.attempt == 1 else SUCCEED
+    for job_id in ("a", "b", "f", "gone"):
+        system.submit_job(job_id, in_s=5)
+    system.submit_job("long-payload", in_s=5, payload='"' + "x" * 600 + '"')
+    system.cancel_job("gone")
+    system.pass_s(30)
+
+
 @scenario("journal recovery", late_s=300, pairs=True)
 def recovery(system: System) -> None:
     system.submit_job("late", in_s=200)
