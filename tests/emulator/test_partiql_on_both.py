@@ -18,7 +18,7 @@ BEFORE = {
     "due_key": {"S": "2026-11-30T12:00#0"},
     "due_at": {"S": "2026-11-30T12:00:05"},
     "retry": {"M": {"base_s": {"N": "10"}}},
-    "attempts": {"L": [{"S": "one"}]},
+    "attempts": {"L": [{"S": "one"}, {"M": {"worker": {"S": "me"}}}]},
 }
 
 
@@ -80,6 +80,12 @@ def compare(both: tuple[Aws, Aws], *statements: tuple[str, list[dict[str, Any]]]
         ('attribute_not_exists("fence")', [], False),
         ('"retry"."base_s"=?', [{"N": "10"}], True),
         ('"attempts"[0]=?', [{"S": "two"}], False),
+        ('"attempts"[1]."worker"=?', [{"S": "me"}], True),
+        ('"attempts"[1]."worker"=?', [{"S": "you"}], False),
+        ('"attempts"[0]."worker"=?', [{"S": "me"}], False),
+        ('"attempts"[2]."worker"=?', [{"S": "me"}], False),
+        ('"fence"=? AND "attempts"[1]."worker"=? AND "absent" IS MISSING', [{"N": "3"}, {"S": "me"}], True),
+        ('"fence"=? AND "attempts"[1]."worker"=? AND "retry" IS MISSING', [{"N": "3"}, {"S": "me"}], False),
         ('"fence"=3 AND "status"=?', [{"S": "scheduled"}], True),
         ('"fence"=3 AND "status"=?', [{"S": "paused"}], False),
     ],
@@ -106,6 +112,10 @@ def test_conditions(both: tuple[Aws, Aws], condition: str, parameters: list[dict
         ('REMOVE "due_key" REMOVE "due_at"', []),
         ('REMOVE "due_key", "due_at"', []),
         ('REMOVE "absent"', []),
+        (
+            'SET "status"=? SET "attempts"=? REMOVE "due_key"',
+            [{"S": "x"}, {"L": [{"M": {"worker": {"S": "me"}, "outcome": {"S": "succeeded"}}}]}],
+        ),
         ('SET "list"=?', [{"L": [{"M": {"a": {"NULL": True}}}]}]),
         ('SET "empty"=?', [{"S": ""}]),
     ],
