@@ -8,7 +8,8 @@ from datetime import datetime
 from uuid import NAMESPACE_OID, uuid5
 
 from functions.submit import documents, strict_json
-from functions.submit.calls import Reply, limits_of, made_before
+from functions.submit.bodies import limits_of, made_before
+from functions.submit.calls import Reply
 from functions.submit.errors import FieldError, InvalidRequestError
 from functions.submit.models import MAX_BATCH, JobBody, Limits
 from functions.submit.problems import kind_of, problem

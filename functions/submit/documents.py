@@ -4,12 +4,11 @@ All times are UTC, RFC 3339 with `Z`; a key without a value is null, lists and o
 what the OpenAPI document shows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Annotated, Literal, cast
 from zoneinfo import ZoneInfo
 
-from pydantic import Field
 from typing_extensions import TypedDict  # pydantic wants this one before Python 3.12
 
 from functions.submit.problems import Problem
@@ -20,7 +19,17 @@ from shared.model.instants import to_text
 from shared.model.job import Retry, Schedule
 from shared.model.run import Attempt, Run
 
-Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+
+class _DateTime:
+    """What the OpenAPI document says of a time; pydantic is loaded only where that document is made."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: object, handler: Callable[[object], dict[str, object]]
+    ) -> dict[str, object]:
+        return {**handler(schema), "format": "date-time"}
+
+
+Time = Annotated[str, _DateTime()]
 
 
 class AttemptDocument(TypedDict):

@@ -6,8 +6,7 @@ from typing import get_args
 from functions.submit import documents
 from functions.submit.calls import Reply, page_limit
 from functions.submit.cursors import Cursors, not_ours
-from functions.submit.models import JOB_ID_PATTERN
-from functions.submit.request import Request, is_job_id
+from functions.submit.request import JOB_ID_PATTERN, Request, is_job_id
 from functions.submit.strict_json import show
 from shared.flows.walks import PositionError
 from shared.model.errors import InputError

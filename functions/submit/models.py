@@ -22,20 +22,19 @@ from pydantic import (
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from functions.submit import strict_json
+from functions.submit.request import JOB_ID_PATTERN, MAX_PAYLOAD_BYTES
 from shared.model.errors import TooLargeError
 from shared.model.job import MAX_CRON, Retry
 from shared.rules.dependencies import MAX_PARENTS
 from shared.rules.group_limits import MAX_RUNNING
 from shared.rules.schedules import MAX_JITTER_S, MAX_MAX_RUNS
 
-MAX_PAYLOAD_BYTES = 262_144
 MAX_TAGS = 20
 MAX_ERROR_KINDS = 20
 MAX_SPAN_S = 31_536_000  # a year
 MAX_BACKOFF_S = 604_800  # a week
 MAX_PREVIEW = 100
 MAX_BATCH = 100
-JOB_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$"
 ERROR_KIND_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.]*$"
 NO_CONTROLS_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
 
@@ -112,12 +111,14 @@ _NO_SCHEDULE: dict[str, JsonValue] = {
 }
 
 
-class _Body(BaseModel):
+class Body(BaseModel):
+    """What all of them are: strict, without other fields."""
+
     # Deferred: a model is built by the first call that reads one, not by every start.
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
 
-class ScheduleFields(_Body):
+class ScheduleFields(Body):
     """When a job is due: exactly one of run_at, cron and every."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": list(_SCHEDULES)})
@@ -148,14 +149,14 @@ class ScheduleFields(_Body):
     catch_up: Literal["latest", "all", "skip"] = Field("latest", description="What an outage has missed.")
 
 
-class TargetBody(_Body):
+class TargetBody(Body):
     """What a run calls."""
 
     kind: Literal["python"]
     handler: HandlerName = Field(description="Name of a function registered with `@handler`.")
 
 
-class RetryBody(_Body):
+class RetryBody(Body):
     """How often and how soon a failed run is tried again: base_s × factor^n, at most max_s, with full jitter."""
 
     max_attempts: int = Field(3, ge=1, le=100)
@@ -222,15 +223,7 @@ class JobBody(ScheduleFields):
         return text
 
 
-class BatchBody(_Body):
-    """The body of `POST /v1/jobs:batch`: its jobs are read one by one."""
-
-    jobs: Annotated[list[JobBody], Field(min_length=1, max_length=MAX_BATCH)] = Field(
-        description="Each is judged alone; parents may stand anywhere among them."
-    )
-
-
-class GroupBody(_Body):
+class GroupBody(Body):
     """The body of `PUT /v1/groups/{group}`."""
 
     max_running: Annotated[int, Field(ge=1, le=MAX_RUNNING)] | None = Field(

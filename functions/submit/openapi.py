@@ -1,17 +1,49 @@
-"""The OpenAPI 3.1 document, made of the wire models and the table of routes. It adds nothing of its own."""
+"""The OpenAPI 3.1 document, made of the wire models and the table of routes.
+
+Of its own it has the shapes of two bodies that are read by hand.
+"""
 
 from collections.abc import Iterable, Mapping
 from itertools import groupby
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
-from pydantic_core import core_schema
+from pydantic import Field, GetJsonSchemaHandler, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
 
 from functions.submit import problems
+from functions.submit.models import MAX_BATCH, Body, GroupBody, JobBody, PreviewBody
 from functions.submit.operations import Operation, Parameter
+from functions.submit.patch import FIXED, NEVER_NULL
 from functions.submit.problems import CONTENT_TYPE, Kind, Problem
 
+
+class BatchBody(Body):
+    """The body of `POST /v1/jobs:batch`: its jobs are read one by one."""
+
+    jobs: Annotated[list[JobBody], Field(min_length=1, max_length=MAX_BATCH)] = Field(
+        description="Each is judged alone; parents may stand anywhere among them."
+    )
+
+
+class ChangeBody(JobBody):
+    """The body of `PATCH /v1/jobs/{job_id}`: any of these fields; null gives a field its default."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        made = handler.resolve_ref_schema(handler(schema))
+        fields = {name: field for name, field in made["properties"].items() if name not in FIXED}
+        for name, field in fields.items():
+            field.pop("default", None)
+            if name not in NEVER_NULL and name != "payload":
+                fields[name] = {"anyOf": [field, {"type": "null"}]}
+        for name in ("required", "oneOf"):
+            made.pop(name, None)
+        made |= {"properties": fields, "minProperties": 1}
+        return made
+
+
+BODIES = {model.__name__: model for model in (JobBody, BatchBody, ChangeBody, GroupBody, PreviewBody)}
 Json = dict[str, Any]  # a part of the document: nobody reads it back
 
 _EVERYWHERE = (problems.INTERNAL, problems.UNAVAILABLE)
@@ -60,7 +92,7 @@ def openapi_document(operations: tuple[Operation, ...], max_timeout_s: int, hand
 
 def _schemas(operations: Iterable[Operation]) -> tuple[Json, Mapping[type, Json]]:
     """All named schemas, and for each shape the schema that refers to it."""
-    bodies = [operation.body for operation in operations if operation.body is not None]
+    bodies = [BODIES[operation.body] for operation in operations if operation.body is not None]
     shapes: list[tuple[type, JsonSchemaMode]] = [(body, "validation") for body in bodies]
     shapes += [(shape, "serialization") for shape in {operation.answer: 0 for operation in operations} | {Problem: 0}]
     inputs = [(shape, mode, TypeAdapter[Any](shape)) for shape, mode in shapes]
@@ -87,7 +119,10 @@ def _operation(operation: Operation, ref: Mapping[type, Json]) -> Json:
     if operation.parameters:
         made["parameters"] = [_parameter(parameter) for parameter in operation.parameters]
     if operation.body is not None:
-        made["requestBody"] = {"required": True, "content": {"application/json": {"schema": ref[operation.body]}}}
+        made["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": ref[BODIES[operation.body]]}},
+        }
     return made
 
 

@@ -37,7 +37,7 @@ class Operation:
     answer: type  # the shape of its document
     status: int = 200
     also: Mapping[int, str] = field(default_factory=dict)  # other statuses with the same shape
-    body: type | None = None
+    body: str | None = None  # the name of its model
     parameters: tuple[Parameter, ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict)  # of its answer
     problems: tuple[Kind, ...] = (problems.INVALID,)

@@ -9,10 +9,6 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
-from pydantic import GetJsonSchemaHandler
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
-
 from functions.submit.models import JobBody, Limits, RetryBody
 from functions.submit.reading import job_spec, read_body, read_schedule_fields
 from functions.submit.strict_json import Json, show
@@ -33,23 +29,6 @@ WHOLE = ("payload", "target")
 NEVER_NULL = ("target",)
 
 _VERSION = re.compile(r'(?:W/)?"([0-9]{1,15})"|([0-9]{1,15})')
-
-
-class ChangeBody(JobBody):
-    """The body of `PATCH /v1/jobs/{job_id}`: any of these fields; null gives a field its default."""
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        made = handler.resolve_ref_schema(handler(schema))
-        fields = {name: field for name, field in made["properties"].items() if name not in FIXED}
-        for name, field in fields.items():
-            field.pop("default", None)
-            if name not in NEVER_NULL and name != "payload":
-                fields[name] = {"anyOf": [field, {"type": "null"}]}
-        for name in ("required", "oneOf"):
-            made.pop(name, None)
-        made |= {"properties": fields, "minProperties": 1}
-        return made
 
 
 def read_patch(patch: Mapping[str, Json]) -> Mapping[str, Json]:

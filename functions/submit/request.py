@@ -10,10 +10,11 @@ from urllib.parse import parse_qsl
 
 from functions.submit import strict_json
 from functions.submit.errors import UnsupportedMediaTypeError
-from functions.submit.models import JOB_ID_PATTERN, MAX_PAYLOAD_BYTES
 from functions.submit.strict_json import Json, show
 from shared.model.errors import InputError, TooLargeError
 
+JOB_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$"
+MAX_PAYLOAD_BYTES = 262_144
 MAX_BODY_BYTES = MAX_PAYLOAD_BYTES + 65_536  # the payload, and room for all other fields
 MAX_QUERY_FIELDS = 50
 ANONYMOUS = "anonymous"

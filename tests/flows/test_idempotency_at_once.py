@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
-from functions.submit import calls as api_calls
+from functions.submit import bodies
 from functions.submit.calls import Reply
 from functions.submit.request import Request
 from infra.api import SUBMIT_TIMEOUT_S
@@ -42,7 +42,7 @@ def pausing(world: World, pause: Callable[[float], None]) -> Api:
 def submit(api: Api, body: Any = JOB, caller: str | None = None) -> Reply:
     """One call with the key `k`, as the function makes it; from any thread."""
     event = http_api_event("POST", "/v1/jobs", body, headers={"idempotency-key": "k"}, caller=caller)
-    return api_calls.submit_job(Request(APIGatewayProxyEventV2(event), {}), api, api.clock.now())
+    return bodies.submit_job(Request(APIGatewayProxyEventV2(event), {}), api, api.clock.now())
 
 
 def is_replay(reply: Reply) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.submit.models import JOB_ID_PATTERN
+from functions.submit.request import JOB_ID_PATTERN
 from tests.support.aws_rules import problems
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/jobs"

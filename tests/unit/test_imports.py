@@ -22,10 +22,7 @@ PACKAGES = {
     "tick": "aws_lambda_powertools typing_extensions",
     "execute": "aws_lambda_powertools typing_extensions simplejson",
     "audit": "aws_lambda_powertools typing_extensions",
-    "submit": """
-        aws_lambda_powertools typing_extensions simplejson itsdangerous
-        pydantic pydantic_core annotated_types typing_inspection
-    """,
+    "submit": "aws_lambda_powertools typing_extensions simplejson itsdangerous",
 }
 MODULES = {
     "tick": """
@@ -34,12 +31,12 @@ MODULES = {
         store.codec store.jobs store.journal store.keys store.runs store.shards store.table
     """,
     "execute": """
-        wiring.execute flows.execute flows.attempt flows.dead_letter flows.dependencies flows.families flows.gates
-        flows.groups flows.overlap flows.shown
+        wiring.execute flows.execute flows.attempt flows.dead_letter flows.dependencies flows.families flows.finishes
+        flows.gates flows.groups flows.overlap flows.shown flows.together
         model.call rules.dependencies rules.group_limits rules.lease rules.lifecycle rules.overlap rules.plan
         rules.retry rules.sharding rules.slots rules.waits
-        store.children store.codec store.groups store.jobs store.keys store.overlaps store.run_records
-        store.run_requests store.runs store.table
+        store.children store.codec store.groups store.jobs store.keys store.overlaps store.run_batches
+        store.run_records store.run_requests store.runs store.table
         targets.dispatch targets.python targets.target targets.processes.conversation targets.processes.handle
         targets.processes.kernel targets.processes.signal_page targets.processes.texts targets.processes.values
     """,
@@ -53,8 +50,7 @@ MODULES = {
         flows.families flows.gates flows.groups flows.inspect flows.rows flows.search flows.shown flows.submit
         flows.walks
         rules.aws_forms rules.changes rules.dependencies rules.durations rules.group_limits rules.instants
-        rules.lease rules.lifecycle rules.listing rules.overlap rules.plan rules.schedules rules.sharding rules.slots
-        rules.waits rules.zones
+        rules.lease rules.lifecycle rules.listing rules.overlap rules.plan rules.sharding rules.slots rules.waits rules.zones
         store.children store.codec store.cursor_secret store.groups store.idempotency store.idempotency_record
         store.job_batches store.jobs store.journal store.keys store.listing store.overlaps store.run_requests
         store.runs store.shards store.table
