@@ -50,7 +50,8 @@ MODULES = {
         flows.families flows.gates flows.groups flows.inspect flows.rows flows.search flows.shown flows.submit
         flows.walks
         rules.aws_forms rules.changes rules.dependencies rules.durations rules.group_limits rules.instants
-        rules.lease rules.lifecycle rules.listing rules.overlap rules.plan rules.sharding rules.slots rules.waits rules.zones
+        rules.lease rules.lifecycle rules.listing rules.overlap rules.plan rules.sharding rules.slots rules.waits
+        rules.zones
         store.children store.codec store.cursor_secret store.groups store.idempotency store.idempotency_record
         store.job_batches store.jobs store.journal store.keys store.listing store.overlaps store.run_requests
         store.runs store.shards store.table
