@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from types import TracebackType
@@ -74,9 +74,12 @@ class Submission:
     timeout_s: int | None = None
     depends_on: Sequence[str] = ()
     on_parent_failure: str | None = None
+    priority: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, JsonValue] = field(default_factory=dict)  # any more of the body's fields, by name
 
     def to_json(self) -> str:
-        """The request body."""
+        """The request body. Raises ValueError for one of `others` that is given by its own name, too."""
         fields: dict[str, object] = {
             "job_id": self.job_id,
             "name": self.name,
@@ -91,7 +94,12 @@ class Submission:
             "timeout_s": self.timeout_s,
             "depends_on": list(self.depends_on) or None,
             "on_parent_failure": self.on_parent_failure,
+            "priority": self.priority,
+            "tags": dict(self.tags) or None,
         }
+        if both := [name for name in self.others if name == "payload" or fields.get(name) is not None]:
+            raise ValueError(f"{both[0]} is given twice, or has its own place")
+        fields |= self.others
         text = json.dumps({name: value for name, value in fields.items() if value is not None}, ensure_ascii=False)
         return text if self.payload_json is None else f'{text[:-1]}, "payload": {self.payload_json}}}'
 

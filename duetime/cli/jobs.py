@@ -79,6 +79,16 @@ def submit(
     on_parent_failure: Annotated[
         str | None, typer.Option(metavar="skip|run", help="What becomes of it when such a job does not succeed.")
     ] = None,
+    priority: Annotated[
+        str | None, typer.Option(metavar="high|normal|low", help="The queue and the executors that it has.")
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(metavar="NAME:VALUE", help="A tag to find it by; may be given again.")
+    ] = None,
+    fields: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help='Any other field of a job: {"max_runs": 5}; @file, or - for the input.'),
+    ] = None,
     max_attempts: Annotated[int | None, typer.Option(help="How often a run is tried in all.")] = None,
     timeout: Annotated[str | None, typer.Option(metavar="DURATION", help="How long one attempt may take.")] = None,
     idempotency_key: Annotated[str | None, typer.Option(metavar="KEY", help="Makes it safe to send again.")] = None,
@@ -106,7 +116,14 @@ def submit(
         timeout_s=None if timeout is None else reading.whole_seconds(timeout, "--timeout"),
         depends_on=depends_on or (),
         on_parent_failure=on_parent_failure,
+        priority=priority,
+        tags=reading.tags(tag or ()),
+        others={} if fields is None else reading.fields(fields),
     )
+    try:
+        submission.to_json()
+    except ValueError as error:
+        raise reading.UsageError(f"--fields: {error}") from None
     with session(url, sign, as_json) as client:
         job = client.submit(submission, idempotency_key=idempotency_key)
         _show(client, job, follow, as_json, headline="submitted")

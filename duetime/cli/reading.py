@@ -51,11 +51,11 @@ def moment(text: str, option: str, now: datetime) -> str:
     return text
 
 
-def payload_text(text: str) -> str:
-    """The JSON text that `--payload` means: itself, the content of `@file`, or of the standard input for `-`."""
+def payload_text(text: str, option: str = "--payload") -> str:
+    """The JSON text that `option` means: itself, the content of `@file`, or of the standard input for `-`."""
     if text == "-" or text.startswith("@"):
-        text = _content(text.removeprefix("@"), "--payload")
-    _json(text, "--payload")
+        text = _content(text.removeprefix("@"), option)
+    _json(text, option)
     return text
 
 
@@ -112,6 +112,22 @@ def target(handler: str | None, text: str | None) -> dict[str, JsonValue]:
     if not isinstance(value, dict):
         raise UsageError(f'--target must be a JSON object such as {{"kind": "python", "handler": "…"}}, not {text!r}')
     return value
+
+
+def fields(text: str) -> dict[str, JsonValue]:
+    """The fields of a job that `--fields` means: a JSON object, the content of `@file`, or of the input for `-`."""
+    value = _json(payload_text(text, "--fields"), "--fields")
+    if not isinstance(value, dict):
+        raise UsageError(f'--fields must be a JSON object such as {{"max_runs": 5}}, not {text!r}')
+    return value
+
+
+def tags(given: Sequence[str]) -> dict[str, str]:
+    """The tags that each `--tag` means."""
+    found = dict(one.partition(":")[::2] for one in given)
+    if len(found) < len(given):
+        raise UsageError("--tag: a job has a tag of one name once")
+    return found
 
 
 def _is_json(text: str) -> bool:

@@ -90,6 +90,8 @@ def test_submit_sends_the_payload_to_the_letter_and_only_what_was_given(
 def test_submit_sends_every_option(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     options = ["--at", "2099-01-01T09:00", "--timezone", "Europe/Berlin", "--job-id", "j1", "--name", "n"]
     options += ["--max-attempts", "5", "--timeout", "2m", "--idempotency-key", "k", "--group", "g", "--overlap", "skip"]
+    options += ["--priority", "high", "--tag", "team:blue", "--tag", "url:http://x", "--tag", "bare"]
+    options += ["--fields", '{"deadline_s": 60, "dst_gap": "skip"}']
     with api(monkeypatch, Answer.of(JOB, 201)) as server:
         run("submit", "--target", '{"kind": "python", "handler": "h"}', *options)
     (asked,) = server.asked
@@ -103,8 +105,31 @@ def test_submit_sends_every_option(run: Run, monkeypatch: pytest.MonkeyPatch) ->
         "overlap": "skip",
         "retry": {"max_attempts": 5},
         "timeout_s": 120,
+        "priority": "high",
+        "tags": {"team": "blue", "url": "http://x", "bare": ""},
+        "deadline_s": 60,
+        "dst_gap": "skip",
     }
     assert asked.headers["Idempotency-Key"] == "k"
+
+
+@pytest.mark.parametrize(
+    ("options", "about"),
+    [
+        (["--fields", '{"retry": {"base_s": 1}}', "--max-attempts", "5"], "retry is given twice"),
+        (["--fields", '{"payload": 1}'], "payload is given twice, or has its own place"),
+        (["--fields", "[1]"], "--fields must be a JSON object"),
+        (["--fields", "{"], "--fields must be JSON"),
+        (["--tag", "a:1", "--tag", "a:2"], "--tag: a job has a tag of one name once"),
+    ],
+)
+def test_submit_refuses_what_is_said_twice(
+    run: Run, monkeypatch: pytest.MonkeyPatch, options: list[str], about: str
+) -> None:
+    with api(monkeypatch, Answer.of(JOB, 201)) as server:
+        code, _, err = run("submit", "--handler", "h", "--at", "now", *options)
+    assert (code, server.asked) == (2, [])
+    assert about in err
 
 
 @pytest.mark.parametrize(
