@@ -9,7 +9,6 @@ Tick: lease, index, journal, claims, sends of jobs that are all due at one secon
 their runs, ten at a time, with a target in this process that does nothing.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -140,7 +139,16 @@ def _bound(clients: base.Clients, kept: Sequence[Call]) -> list[tuple[Any, dict[
 def _renamed(kept: Sequence[Call], before: Aws, now: Aws) -> list[Call]:
     """The same requests for another table and other queues; their names differ in the suffix alone."""
     suffix, new = (one.table.removeprefix("duetime-") for one in (before, now))
-    return [tuple(json.loads(json.dumps(call).replace(suffix, new))) for call in kept]
+    return [(service, operation, _replaced(params, suffix, new)) for service, operation, params in kept]
+
+
+def _replaced(value: Any, before: str, now: str) -> Any:
+    """`value` with `before` replaced in all texts within."""
+    if isinstance(value, dict):
+        return {name: _replaced(one, before, now) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_replaced(one, before, now) for one in value]
+    return value.replace(before, now) if isinstance(value, str) else value
 
 
 def _received(server: Emulator, aws: Aws, jobs: int) -> Iterator[list[Received]]:

@@ -1,6 +1,7 @@
 """Moments as text: one canonical form, UTC with `Z`. It never reads user input (rules.instants does)."""
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -17,15 +18,16 @@ def from_text(text: str) -> datetime:
     return from_sort_text(text[:-1])
 
 
+@lru_cache(maxsize=1024)  # one moment is written several times: a claim has it in four places
 def sort_text(moment: datetime) -> str:
     """`to_text` without its `Z`: texts of this form sort in the order of time, fractions included."""
-    text = moment.astimezone(UTC).replace(tzinfo=None).isoformat()
+    text = moment.astimezone(UTC).isoformat().removesuffix("+00:00")
     return text.rstrip("0") if "." in text else text
 
 
 def from_sort_text(text: str) -> datetime:
     """The reverse of `sort_text`."""
-    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+    return datetime.fromisoformat(text + "+00:00")
 
 
 def epoch_s(moment: datetime) -> int:

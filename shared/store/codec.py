@@ -100,6 +100,7 @@ def _list_keys(job: Job) -> Item:
 def job_of(item: Item, payload: str | None = None) -> Job:
     """The job in `item`; `payload` is the text of its payload item, where it has one that was read."""
     kind, params = _target_of(item["target"]["S"])
+    schedule, claim_fields = _claim_of(item["schedule"]["S"])
     spec = JobSpec(
         job_id=keys.job_id_of(item[keys.PK]["S"]),
         name=_text_of(item, "name"),
@@ -107,12 +108,12 @@ def job_of(item: Item, payload: str | None = None) -> Job:
         tags={name: value["S"] for name, value in item.get("tags", {"M": {}})["M"].items()},
         target=Target(kind=kind, params=params),
         payload=item["payload"]["S"] if "payload" in item else payload if payload is not None else "null",
-        schedule=schedule_of(item["schedule"]["S"]),
+        schedule=schedule,
         retry=_retry_of(item["retry"]["S"]) if "retry" in item else Retry(),
         timeout_s=int(item["timeout_s"]["N"]),
         deadline_s=int(item["deadline_s"]["N"]) if "deadline_s" in item else None,
         overlap=item["overlap"]["S"] if "overlap" in item else "allow",
-        priority=_claim_fields(item["schedule"]["S"]).get("priority", "normal"),
+        priority=claim_fields.get("priority", "normal"),
         depends_on=tuple(json.loads(item["depends_on"]["S"])) if "depends_on" in item else (),
         on_parent_failure=item["on_parent_failure"]["S"] if "on_parent_failure" in item else "skip",
     )
@@ -145,14 +146,15 @@ def payload_item(job_id: str, payload_id: str, payload: str, written_at: datetim
 
 def due_of(item: Item) -> Due:
     """What the index shows of a job (or the job's own item, which has all of that)."""
+    schedule, claim_fields = _claim_of(item["schedule"]["S"])
     return Due(
         job_id=keys.job_id_of(item[keys.PK]["S"]),
-        schedule=schedule_of(item["schedule"]["S"]),
+        schedule=schedule,
         due_at=from_sort_text(item[keys.DUE_AT]["S"]),
         revision=int(item["revision"]["N"]),
         timeout_s=int(item["timeout_s"]["N"]),
         runs_claimed=int(item["runs_claimed"]["N"]),
-        **_claim_fields(item["schedule"]["S"]),
+        **claim_fields,
     )
 
 
@@ -163,9 +165,14 @@ def _claim_text(spec: JobSpec) -> str:
     return _json({**json.loads(schedule_text(spec.schedule)), **chosen})
 
 
-def _claim_fields(text_: str) -> dict[str, Any]:
+def _claim_of(text_: str) -> tuple[Schedule, dict[str, Any]]:
+    """The reverse of `_claim_text`: the schedule, and the fields beside it."""
     fields: dict[str, Any] = json.loads(text_)
-    return {name: fields[name] for name in _CLAIM_FIELDS if name in fields}
+    beside = {name: fields.pop(name) for name in _CLAIM_FIELDS if name in fields}
+    for name in _MOMENTS:
+        if name in fields:
+            fields[name] = from_sort_text(fields[name])
+    return Schedule(**fields), beside
 
 
 def schedule_text(schedule: Schedule) -> str:
@@ -181,13 +188,7 @@ def schedule_text(schedule: Schedule) -> str:
 
 def schedule_of(text_: str) -> Schedule:
     """The reverse of `schedule_text`; what else a claim needs is left out."""
-    fields: dict[str, Any] = json.loads(text_)
-    for name in _CLAIM_FIELDS:
-        fields.pop(name, None)
-    for name in _MOMENTS:
-        if name in fields:
-            fields[name] = from_sort_text(fields[name])
-    return Schedule(**fields)
+    return _claim_of(text_)[0]
 
 
 def run_of(item: Item) -> Run:

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
+from functools import cache
 from typing import TYPE_CHECKING
 
 from shared.model.errors import DuetimeError
@@ -189,36 +190,32 @@ class Jobs:
         Each is judged alone. The AWS pages: "Running batch operations with PartiQL for DynamoDB", "PartiQL update
         statements".
         """
-        statements = [self._claim_statement(claim, shard, fence, now) for claim in claims]
+        homes = [shard_of(claim.due.job_id, self.shards) for claim in claims]
+        # The fence that a claim leaves: epochs of two shards do not compare, so a job that moves begins at 0.
+        left = [fence if home == shard else 0 for home in homes]
+        statements = [self._claim_statement(*one, fence, now) for one in zip(claims, homes, left, strict=True)]
         answer = self.table.client.batch_execute_statement(Statements=statements)
-        return [
-            _outcome(claim, self._fence_left(claim, shard, fence), response)
-            for claim, response in zip(claims, answer["Responses"], strict=True)
-        ]
-
-    def _fence_left(self, claim: Claim, shard: int | None, fence: int) -> int:
-        """The fence that a claim leaves: epochs of two shards do not compare, so a job that moves begins at 0."""
-        return fence if shard_of(claim.due.job_id, self.shards) == shard else 0
+        return [_outcome(*one) for one in zip(claims, left, answer["Responses"], strict=True)]
 
     def _claim_statement(
-        self, claim: Claim, shard: int | None, fence: int, now: datetime
+        self, claim: Claim, home: int, fence_left: int, fence: int, now: datetime
     ) -> "BatchStatementRequestTypeDef":
         #   tick 7:  query ──────────── claim (fence 7) → sends
         #   tick 8:       query → claim (fence 8)      → due_at differs for tick 7: lost
         #   cancel:       revision + 1                 → revision differs: lost
         due, plan = claim.due, claim.plan
         sets: Item = {
-            "fence": number(self._fence_left(claim, shard, fence)),
+            "fence": number(fence_left),
             "runs_claimed": number(plan.runs_claimed),
             "claimed_until": text(sort_text(plan.claimed_until)),
         }
-        removed = ""
+        removes: tuple[str, ...] = ()
         if plan.next_due_at is None:
-            removed = f' REMOVE "{keys.DUE_KEY}" REMOVE "{keys.DUE_AT}"'
+            removes = (keys.DUE_KEY, keys.DUE_AT)
             sets[keys.TTL_ATTRIBUTE] = number(epoch_s(max(now, plan.claimed_until) + self.retention))
         else:
             sets[keys.DUE_AT] = text(sort_text(plan.next_due_at))
-            sets[keys.DUE_KEY] = text(keys.due_key(plan.next_due_at, shard_of(due.job_id, self.shards)))
+            sets[keys.DUE_KEY] = text(keys.due_key(plan.next_due_at, home))
         where: Item = {
             keys.PK: text(keys.job_pk(due.job_id)),
             keys.SK: text(keys.JOB),
@@ -226,16 +223,8 @@ class Jobs:
             keys.DUE_AT: text(sort_text(due.due_at)),
             "revision": number(due.revision),
         }
-        statement = (
-            f'UPDATE "{self.table.name}"'
-            + "".join(f' SET "{name}"=?' for name in sets)
-            + removed
-            + " WHERE "
-            + " AND ".join(f'"{name}"=?' for name in where)
-            + ' AND "fence"<=?'
-        )
         return {
-            "Statement": statement,
+            "Statement": _claim_text(self.table.name, tuple(sets), removes, tuple(where)),
             "Parameters": [*sets.values(), *where.values(), number(fence)],
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
@@ -277,6 +266,19 @@ def _is_change(there: Job, job: Job) -> bool:
     if job.payload_id is not None:
         same = replace(same, spec=replace(job.spec, payload=there.spec.payload))  # which stands apart
     return there == same
+
+
+@cache
+def _claim_text(table: str, sets: tuple[str, ...], removes: tuple[str, ...], where: tuple[str, ...]) -> str:
+    """A claim's statement. There are two: a job's last claim, and one of a job that stays in the index."""
+    return (
+        f'UPDATE "{table}"'
+        + "".join(f' SET "{name}"=?' for name in sets)
+        + "".join(f' REMOVE "{name}"' for name in removes)
+        + " WHERE "
+        + " AND ".join(f'"{name}"=?' for name in where)
+        + ' AND "fence"<=?'
+    )
 
 
 def _outcome(claim: Claim, fence_left: int, response: "BatchStatementResponseTypeDef") -> ClaimOutcome:
