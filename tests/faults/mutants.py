@@ -83,8 +83,8 @@ MUTANTS = (
     Mutant(
         "the revision of a claim",
         JOBS,
-        '            "revision": number(due.revision),\n        }\n        statement',
-        "        }\n        statement",
+        '            "revision": number(due.revision),\n        }\n        return',
+        "        }\n        return",
         (SAFEGUARDS,),
     ),
     Mutant(
