@@ -12,7 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.faults import mutants_control
+from tests.faults import mutants_control, mutants_together
 from tests.faults.mutant import Mutant
 
 ROOT = Path(__file__).parent.parent.parent
@@ -345,6 +345,7 @@ MUTANTS = (
         (OUTAGES,),
     ),
     *mutants_control.MUTANTS,
+    *mutants_together.MUTANTS,
 )
 
 

@@ -10,7 +10,10 @@ import pytest
 from shared.flows import finishes
 from shared.flows.execute import Handled, Received
 from shared.model.call import Call
-from shared.model.run import Result
+from shared.model.message import Message
+from shared.model.run import Result, Run
+from shared.queue import message_of
+from shared.store import keys
 from tests.support import fault_injection, faults
 from tests.support.aws import Aws
 from tests.support.clocks import ManualClock
@@ -187,26 +190,42 @@ def test_an_end_that_is_throttled_within_its_batch_is_written_alone(aws: Aws, cl
     assert world.target.counts() == Counter("abc")
 
 
+def taken_over(world: World, message: Message) -> None:
+    world.executor.workshop.runs.start(message, "other", world.clock.now())
+
+
+def ended_as_lost(world: World, message: Message) -> None:
+    (run,) = world.runs(message.job_id)
+    world.executor.workshop.runs.lose(run, world.clock.now())
+
+
+def begun_anew(world: World, message: Message) -> None:
+    """Its start was taken back, and the next has its number."""
+    world.aws.dynamodb.delete_item(TableName=world.aws.table, Key=keys.run_key(message.job_id, message.scheduled_for))
+    taken_over(world, message)
+
+
 @pytest.mark.usefixtures("unhurried")
-def test_i2_the_end_of_a_run_that_was_taken_over_is_refused_and_the_others_are_written(
-    aws: Aws, clock: ManualClock
+@pytest.mark.parametrize("meanwhile", [taken_over, ended_as_lost, begun_anew])
+def test_i2_the_end_of_a_run_that_is_anothers_by_now_is_refused_and_the_others_are_written(
+    aws: Aws, clock: ManualClock, meanwhile: Callable[[World, Message], None]
 ) -> None:
     world = world_of(aws, clock, ["a", "b", "c"])
     batch = world.receive()
-    zombie = [one for one in batch if '"a"' in one.body]
-    second, taken = world.new_executor(), list[Handled]()
+    (message,) = (message_of(one.body) for one in batch if '"a"' in one.body)
+    left: list[Run] = []
 
     def script(call: Call) -> Result:
-        if call.job_id == "a" and call.attempt == 1:
-            clock.advance(66)
-            taken.extend(second.run(zombie))
-        return failure() if call.attempt == 2 else SUCCEED
+        if call.job_id == "a":
+            clock.advance(66)  # its lease is over
+            meanwhile(world, message)
+            left.extend(world.runs("a"))
+        return SUCCEED
 
     world.target.script = script
     outcomes, _ = requests(lambda: world.executor.run(batch))
     assert outcomes == {"a": "lease_lost", "b": "succeeded", "c": "succeeded"}
-    (run,) = world.runs("a")
-    assert (run.status, [attempt.outcome for attempt in run.attempts]) == ("failed", ["lost", "failed"])
+    assert world.runs("a") == left
 
 
 @pytest.mark.usefixtures("unhurried")
