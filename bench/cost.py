@@ -6,6 +6,7 @@ Counted, not timed: on the local AWS, with jobs of 300 bytes of payload and full
 deletes ten messages a request; what a tick does although nothing is due is left out of the lives, and stands alone.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
 from bench import scale
@@ -71,22 +72,19 @@ OTHERS = [["EventBridge Scheduler, one schedule a job, target not included", "",
 
 
 def steps(cost: Cost) -> str:
-    """The requests of one run, by what they are for, from claim to finish; and what ten a request would leave."""
-    of = cost.by_operation
+    """The requests of one run, by what they are for, from claim to finish."""
+    of = Counter(cost.by_operation)
     rows = [
-        ("journal, written and removed", of["put_item"] - 1 + of["delete_item"], None),  # one put is the submit
-        ("index page, claims", of["query"] + of["batch_execute_statement"], None),
-        ("send", of["send_message_batch"], None),
-        ("receive, hide, delete", of["receive_message"] * 2 + of["change_message_visibility_batch"], None),
-        ("start", of["update_item"] / 2, 0.1),
-        ("read the job", of["get_item"], 0.1),
-        ("finish", of["update_item"] / 2, 0.1),
+        ("journal, written and removed", of["put_item"] - 1 + of["delete_item"]),  # one put is the submit
+        ("index page, claims", of["query"] + of["batch_execute_statement"]),
+        ("send", of["send_message_batch"]),
+        ("receive, hide, delete", of["receive_message"] * 2 + of["change_message_visibility_batch"]),
+        ("start", of["batched start"] + of["start"]),
+        ("read the job", of["batch_get_item"] + of["get_item"]),
+        ("finish", of["batched end"] + of["end"]),
     ]
-    rows.append(
-        ("**together**", sum(now for _, now, _ in rows), sum(now if ten is None else ten for _, now, ten in rows))
-    )
-    cells = [[what, f"{now:.2f}", f"{now if ten is None else ten:.2f}"] for what, now, ten in rows]
-    return markdown(["from claim to finish", "requests a job", "were starts, reads, finishes ten a request"], cells)
+    rows.append(("**together**", sum(count for _, count in rows)))
+    return markdown(["from claim to finish", "requests a job"], [[what, f"{count:.2f}"] for what, count in rows])
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ NOT_REQUESTS = {"exceptions", "meta"}
 
 @dataclass
 class Counts:
-    """What was counted, requests by operation. What a tick asks although nothing is due is in `idle` alone."""
+    """What was counted, requests by `_kind`. What a tick asks although nothing is due is in `idle` alone."""
 
     requests: Counter[str] = field(default_factory=Counter)
     idle: Counter[str] = field(default_factory=Counter)
@@ -39,7 +39,7 @@ class Counts:
             if _is_idle(operation, params, answer):
                 self.idle[operation] += 1
                 return
-            self.requests[operation] += 1
+            self.requests[_kind(operation, params)] += 1
             if operation in WRITES:
                 self.writes += write_units(operation, params, answer)
             else:
@@ -118,6 +118,17 @@ def read_units(operation: str, params: dict[str, Any], answer: dict[str, Any]) -
         units = max(1, ceil(sum(map(item_bytes, answer["Items"])) / UNIT_READ))
         return units if params.get("ConsistentRead") else units / 2
     return 0.0
+
+
+def _kind(operation: str, params: dict[str, Any]) -> str:
+    """The operation; what is asked of runs, apart: `start` and `end`, together or alone."""
+    if operation == "batch_execute_statement":
+        first = params["Statements"][0]
+        if any(value.get("S", "").startswith(keys.RUN_PREFIX) for value in first["Parameters"]):
+            return "batched start" if first["Statement"].startswith("INSERT") else "batched end"
+    if operation == "update_item" and params["Key"][keys.SK]["S"].startswith(keys.RUN_PREFIX):
+        return "start" if ":opened" in params["ExpressionAttributeValues"] else "end"
+    return operation
 
 
 def _is_idle(operation: str, params: dict[str, Any], answer: dict[str, Any]) -> bool:
