@@ -12,7 +12,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from statistics import quantiles
 from typing import Any
@@ -72,6 +72,7 @@ def run(clients: base.Clients, rate: int, over_s: int) -> dict[str, list[float]]
         dues = {n: first + timedelta(seconds=n // rate) for n in range(jobs)}
         write_jobs(aws, (job(n, due) for n, due in dues.items()))
         world = world_of(aws, kept=kept, clock=RealClock())
+        world.ticker = replace(world.ticker, pause=time.sleep)
         target = PythonTarget(base.HANDLERS)
         target.load()
         stages = Stages(target)

@@ -1,6 +1,6 @@
 """The minute tick of a shard: lease → recover the journal → claim ahead by bucket → watermark. It never runs a job."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -8,6 +8,7 @@ from shared.clock import Clock
 from shared.flows.claims import Claimed, Claimer, pages
 from shared.flows.recover import Recovery
 from shared.rules.plan import plan
+from shared.rules.whole_seconds import wait_s
 from shared.store import keys
 from shared.store.jobs import Claim, Jobs
 from shared.store.journal import page_name
@@ -16,6 +17,8 @@ from shared.store.shards import ShardLease, Shards
 LEASE_S = 50  # under a minute: a tick that died keeps the next one out at most once
 LOOK_BACK = timedelta(minutes=10)  # the index lags; what appeared behind the watermark is still found
 NOTHING = Claimed()
+CALM_JOBS = 1_000  # in one answer of the index: behind more of them there is no time to wait for whole seconds
+WAITS_S = 10  # of a tick in all
 FIRST_LOOK_BACK = timedelta(hours=2)  # of a shard that was never ticked; the audit runs hourly and finds what is older
 
 
@@ -42,7 +45,7 @@ class Ticked:
 
 @dataclass(frozen=True, slots=True)
 class TickFlow:
-    """Moves the due jobs of a shard from scheduled to enqueued."""
+    """Moves the due jobs of a shard from scheduled to enqueued. `pause(seconds)` is called to send in time."""
 
     jobs: Jobs
     shards: Shards
@@ -51,6 +54,7 @@ class TickFlow:
     clock: Clock
     owner: str
     horizon_s: int
+    pause: Callable[[float], None]
 
     def run(self, shard: int, now: datetime, stop_at: datetime) -> Ticked:
         """One tick at `now`; begins no further batch after `stop_at` and leaves the rest to the next tick."""
@@ -109,6 +113,8 @@ class _Work:
     stop_at: datetime
     claimed: Claimed = NOTHING
     unplannable: list[str] = field(default_factory=list)
+    busy: bool = False  # the index shows more than a few pages at once
+    waited_s: float = 0
     behind: dict[str, datetime] = field(default_factory=dict)  # due again before the horizon: job id → when
 
     def drain(self, bucket: datetime) -> bool:
@@ -117,12 +123,26 @@ class _Work:
         for number, batch in enumerate(pages(self._claims(bucket))):
             if self.flow.clock.now() >= self.stop_at:
                 return False
+            self._wait_for_a_whole_second(batch)
             name = page_name(self.lease.epoch, f"{keys.due_key(bucket, self.lease.shard)}#{number}")
             done = self.flow.claimer.run(self.lease.shard, self.lease.epoch, name, batch)
             self.claimed += done
             left += done.left
             self._note_behind(batch)
         return left == 0
+
+    def _wait_for_a_whole_second(self, batch: list[Claim]) -> None:
+        """Let the sends of `batch` come just after a whole second before its due times, unless there is much to do.
+
+        The wait is before the journal's page: nothing of the batch is claimed meanwhile, so no crash finds more undone.
+        """
+        if self.busy or self.waited_s > WAITS_S:
+            return
+        now = self.flow.clock.now()
+        wait = wait_s((one.scheduled_for for claim in batch for one in claim.plan.occurrences), now)
+        if wait and now + timedelta(seconds=wait) < self.stop_at:
+            self.waited_s += wait
+            self.flow.pause(wait)
 
     def kept_back(self, watermark: datetime | None) -> datetime | None:
         """`watermark`, but before every job that one claim could not bring up to the horizon: the index lags, so this
@@ -143,6 +163,7 @@ class _Work:
     def _claims(self, bucket: datetime) -> Iterator[Claim]:
         for page, unreadable in self.flow.jobs.due(bucket, self.lease.shard, self._until):
             self.unplannable += unreadable
+            self.busy = len(page) > CALM_JOBS
             for due in page:
                 try:
                     claim = Claim(due, plan(due, self.now, self.flow.horizon_s))

@@ -32,6 +32,7 @@ def build_tick(settings: TickSettings, aws: base.Clients, clock: Clock) -> TickF
         clock=clock,
         owner=base.environment_id(),
         horizon_s=settings.horizon_s,
+        pause=base.SEND_PAUSE,
     )
 
 

@@ -3,6 +3,7 @@
 import json
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -435,6 +436,83 @@ def test_a_journaled_job_whose_schedule_went_bad_stops_no_tick(aws: Aws, clock: 
     (ticked,) = world.tick()
     assert (ticked.recovered, ticked.claimed.won) == (1, 1)
     assert world.items("claim#") == []
+
+
+# Whole seconds
+
+
+def sends(world: World, stop_after_s: float = 45) -> list[tuple[datetime, int]]:
+    """When a tick makes its sends, and their delay; its pauses move the clock."""
+    world.ticker = replace(world.ticker, pause=world.clock.advance)
+    found: list[tuple[datetime, int]] = []
+
+    class Sends(Observer):
+        order = calls.LOG
+
+        def on_answer(self, call: Call) -> None:
+            if call.operation == "SendMessageBatch":
+                found.extend((world.clock.now(), entry["DelaySeconds"]) for entry in call.params["Entries"])
+
+    with calls.observing(Sends()):
+        world.tick(stop_after_s)
+    return found
+
+
+def test_i3_a_quiet_tick_sends_just_after_a_whole_second(aws: Aws, clock: ManualClock) -> None:
+    world = World(aws, clock)
+    world.submit(job_id="a", run_at="2026-11-30T12:05:00Z")
+    world.submit(job_id="b", run_at="2026-11-30T12:04:30Z")  # of another bucket: one wait is enough for both
+    clock.set(at("12:01:10.7"))
+    assert sends(world) == [(at("12:01:11"), 199), (at("12:01:11"), 229)]
+    clock.set(at("12:04:59.9"))
+    world.deliver()
+    assert world.target.counts() == {"b": 1}
+    clock.set(at("12:05:00"))
+    world.deliver()
+    assert world.target.counts() == {"a": 1, "b": 1}
+
+
+def test_nothing_is_claimed_while_a_tick_waits(aws: Aws, clock: ManualClock) -> None:
+    world = World(aws, clock)
+    world.submit(job_id="a", run_at="2026-11-30T12:05:00Z")
+    clock.set(at("12:01:10.7"))
+    seen: list[tuple[int, bool]] = []
+
+    def pause(_: float) -> None:
+        seen.append((len(world.items(keys.CLAIM_PREFIX)), keys.DUE_KEY in world.items(keys.JOB)[0]))
+
+    world.ticker = replace(world.ticker, pause=pause)
+    world.tick()
+    assert seen == [(0, True)]
+
+
+@pytest.mark.parametrize(
+    "busy",
+    [("12:01:13", 1, 45), ("12:05:00", 3, 45), ("12:05:00", 1, 0.2)],
+    ids=["due soon", "many jobs", "no time left"],
+)
+def test_what_a_tick_does_not_wait_for(
+    aws: Aws, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, busy: tuple[str, int, float]
+) -> None:
+    due, jobs, stop_after_s = busy
+    monkeypatch.setattr("shared.flows.tick.CALM_JOBS", 2)
+    world = World(aws, clock)
+    clock.set(at("11:50"))
+    for _ in range(jobs):
+        world.submit(run_at=f"2026-11-30T{due}Z")
+    clock.set(at("12:01:10.7"))
+    assert [moment for moment, _ in sends(world, stop_after_s)] == [at("12:01:10.7")] * jobs
+
+
+def test_a_tick_waits_for_so_long_in_all(aws: Aws, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shared.flows.tick.WAITS_S", 0.5)
+    monkeypatch.setattr("shared.flows.claims.PAGE_CLAIMS", 1)
+    world = World(aws, clock)
+    for tenth in (1, 2, 3, 9, 7):
+        world.submit(run_at=f"2026-11-30T12:04:0{tenth}.{tenth}Z")
+    clock.set(at("12:01:10"))
+    moments = [moment for moment, _ in sends(world)]
+    assert moments == [at(f"12:01:{text}") for text in ("10.1", "10.2", "10.3", "10.7", "10.7")]
 
 
 # Many occurrences

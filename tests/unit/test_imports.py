@@ -27,7 +27,7 @@ PACKAGES = {
 MODULES = {
     "tick": """
         wiring.tick flows.tick flows.ticks flows.claims flows.recover
-        rules.lease rules.lifecycle rules.plan rules.sharding rules.slots
+        rules.lease rules.lifecycle rules.plan rules.sharding rules.slots rules.whole_seconds
         store.codec store.jobs store.journal store.keys store.runs store.shards store.table
     """,
     "execute": """
