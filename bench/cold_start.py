@@ -41,10 +41,12 @@ PARTS = {
     "the function": ("functions",),
 }
 OTHERS = "others"
+FIRST_JOB = "submit, its first job read"  # the start, and what the first body loads
+STARTS = (*VARIABLES, FIRST_JOB)
 
 # Prints CPU seconds: of boto3, of all else, of making clients; in parts also of each module without those it loads.
 PROGRAM = """
-import json, resource, sys, time
+import datetime, json, resource, sys, time
 from importlib import _bootstrap_external as external, import_module
 
 def user():
@@ -90,6 +92,11 @@ def clients():
 
 base.clients = clients
 import_module(f"functions.{sys.argv[1]}.handler")
+if sys.argv[3:] == ["job"]:
+    bodies = import_module("functions.submit.bodies")
+    job = {"target": {"kind": "python", "handler": "demo.echo"}, "run_at": "2030-01-01T00:00:00Z", "payload": {"a": 1}}
+    limits = bodies.Limits(frozenset({"demo.echo"}), 60)
+    bodies.read_body(bodies.JobBody, job, limits, datetime.datetime.now(datetime.UTC))
 imports_s = user() - began - clients_s
 
 parts = {name: spent for name, spent in own.items() if name not in of_boto3}
@@ -143,9 +150,10 @@ class Bench:
     def _start(self, name: str, package: Path, how: str = "whole") -> Start:
         path = f"import sys; sys.path[:0] = [{str(package)!r}, {str(self.runtime)!r}]\n"
         env = {"AWS_DEFAULT_REGION": "us-east-1", "POWERTOOLS_METRICS_NAMESPACE": "Duetime"}
-        env |= dict.fromkeys(VARIABLES[name], "1")
+        function, *job = name.split(",")
+        env |= dict.fromkeys(VARIABLES[function], "1")
         # -S: nothing of this environment is in sight; -B: a run leaves no bytecode to the next.
-        command = [self.python, "-I", "-S", "-B", "-c", path + PROGRAM, name, how]
+        command = [self.python, "-I", "-S", "-B", "-c", path + PROGRAM, function, how, *(["job"] if job else [])]
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
         return Start(**json.loads(done.stdout))
 
@@ -164,8 +172,8 @@ def main() -> None:
             bench = Bench(chosen.python, package, bare, _runtime(Path(scratch, "runtime"), chosen.python), chosen.runs)
             head = ["function", "with `import boto3`", "without bytecode", "clients, beside", "own imports, ms here"]
             tables = {
-                "cold_start": markdown(head, [bench.row(name) for name in VARIABLES]),
-                "cold_start_parts": markdown(["function", *PARTS, OTHERS], [bench.parts(name) for name in VARIABLES]),
+                "cold_start": markdown(head, [bench.row(name) for name in STARTS]),
+                "cold_start_parts": markdown(["function", *PARTS, OTHERS], [bench.parts(name) for name in STARTS]),
                 "package": markdown(["package", "zipped, MB", "unpacked, MB"], _sizes(package, bare)),
             }
     finally:
