@@ -92,7 +92,7 @@ def test_a_batch_makes_the_calls_that_the_sums_have(world: World) -> None:
     seen = Seen()
     with calls.observing(seen):
         world.deliver()
-    assert seen.requests == {"UpdateItem": 40, "GetItem": 20, "ChangeMessageVisibilityBatch": 2}
+    assert seen.requests == {"BatchExecuteStatement": 4, "BatchGetItem": 2, "ChangeMessageVisibilityBatch": 2}
 
 
 def test_a_month_has_the_units_that_docs_performance_measures() -> None:
