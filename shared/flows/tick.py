@@ -94,7 +94,7 @@ class TickFlow:
 
 
 def _is_looked_at(bucket: datetime, lease: ShardLease, now: datetime) -> bool:
-    """Whether this tick looks at `bucket`: at those drained before only each second one does, as that is enough for I8.
+    """Whether this tick looks at `bucket`: at one drained before only every other tick does, as that is enough for I8.
 
     They hold what the index showed late. The watermark's own may get more, and what is due now does not wait.
     """
