@@ -20,7 +20,7 @@ from duetime.client import Client, Document, Submission
 from duetime.local.stack import LocalStack
 
 TARGET = {"kind": "python", "handler": "demo.echo"}
-HORIZON_S = 60
+HORIZON_S = 120
 AHEAD_S = 150  # of the first job: submitted, and then claimed by ticks
 SUBMITS_PER_S = 20  # what this machine takes in while it does all the rest
 
