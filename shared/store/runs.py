@@ -148,7 +148,15 @@ class Runs:
 
     def succeed(self, success: Success) -> bool:
         """The attempt ended well. Whether others wait for that (see `_end`). Raises LeaseLostError."""
-        return self._end(success.run, Event.SUCCEED, self.ending_well(success))
+        #   A:  UPDATE (of its batch, or alone), its answer is lost ── made again: _MINE fails, and the end is A's own
+        try:
+            return self._end(success.run, Event.SUCCEED, self.ending_well(success))
+        except LeaseLostError:
+            there = self.get(success.run.job_id, success.run.scheduled_for)
+            ended = closed(success.run, Outcome.SUCCEEDED, None, success.now)[-1]
+            if there is None or not there.attempts or there.attempts[-1] != ended:
+                raise
+            return False
 
     def ending_well(self, success: Success) -> Item:
         """What a success sets; it removes the lease besides."""

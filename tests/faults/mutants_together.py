@@ -3,11 +3,12 @@
 from tests.faults.mutant import Mutant
 
 TOGETHER, FINISHES_TEST = "tests/flows/test_together.py", "tests/unit/test_finishes.py"
-BATCHES, FLOWS, FINISHES, ATTEMPT = (
+BATCHES, FLOWS, FINISHES, ATTEMPT, RUNS = (
     "shared/store/run_batches.py",
     "shared/flows/together.py",
     "shared/flows/finishes.py",
     "shared/flows/attempt.py",
+    "shared/store/runs.py",
 )
 
 MUTANTS = (
@@ -44,6 +45,20 @@ MUTANTS = (
         BATCHES,
         '        return ["Error" not in response for response in answer["Responses"]]',
         '        return [True for response in answer["Responses"]]',
+        (TOGETHER,),
+    ),
+    Mutant(
+        "an end whose answer was lost is known by its attempt",
+        RUNS,
+        "            if there is None or not there.attempts or there.attempts[-1] != ended:\n",
+        "            if there is None or ended:\n",
+        (TOGETHER,),
+    ),
+    Mutant(
+        "an end that another wrote is not taken for one's own",
+        RUNS,
+        "            if there is None or not there.attempts or there.attempts[-1] != ended:\n",
+        "            if there is None:\n",
         (TOGETHER,),
     ),
     Mutant(

@@ -175,6 +175,18 @@ def test_a_job_that_is_gone_is_withdrawn_and_the_others_run(aws: Aws, clock: Man
 
 
 @pytest.mark.usefixtures("unhurried")
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_batch_of_ends_that_fails_as_a_whole_is_made_one_by_one(aws: Aws, clock: ManualClock, when: str) -> None:
+    world = world_of(aws, clock, ["a", "b", "c"])
+    batch = world.receive()
+    with fault_injection.injected() as broken:
+        getattr(broken, when)(BATCH, cut_off(), **ENDS)
+        outcomes, _ = requests(lambda: world.executor.run(batch))
+    assert outcomes == dict.fromkeys("abc", "succeeded")  # also those whose end is found to be their own
+    assert [world.statuses(job_id) for job_id in "abc"] == [["succeeded"]] * 3
+
+
+@pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize("done", [False, True])
 def test_an_end_that_is_throttled_within_its_batch_is_written_alone(aws: Aws, clock: ManualClock, done: bool) -> None:
     world = world_of(aws, clock, ["a", "b", "c"])
@@ -182,8 +194,7 @@ def test_an_end_that_is_throttled_within_its_batch_is_written_alone(aws: Aws, cl
     with fault_injection.injected() as broken:
         broken.partly(BATCH, [0], code="ThrottlingError", done=done, **ENDS)
         outcomes, _ = requests(lambda: world.executor.run(batch))
-    # Done all the same, it is not known again by its run; its message comes back, and finds the run over.
-    assert sorted(map(str, outcomes.values())) == ["lease_lost" if done else "succeeded", "succeeded", "succeeded"]
+    assert outcomes == dict.fromkeys("abc", "succeeded")
     assert [world.statuses(job_id) for job_id in "abc"] == [["succeeded"]] * 3
     clock.advance(100)
     assert [one.ended.outcome for one in world.executor.run(batch)] == ["duplicate"] * 3
