@@ -4,7 +4,7 @@ PartiQL statements in one BatchExecuteStatement, each judged alone. The AWS page
 DynamoDB", "PartiQL update statements for DynamoDB", "Running batch operations with PartiQL for DynamoDB".
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 _MINE = '"status"=? AND "attempt"=? AND "attempts"[{last}]."worker"=?'
 _NOT_AWAITED = '"has_children" IS MISSING'
 
+_JUDGED = ("ConditionalCheckFailed", "DuplicateItem")  # a statement's own condition: nothing went wrong
+
+
+class StatementRefusedError(Exception):
+    """DynamoDB did not take a statement of a batch, for another reason than its condition."""
+
 
 @dataclass(frozen=True, slots=True)
 class FirstStart:
@@ -35,9 +41,13 @@ class FirstStart:
 
 @dataclass(frozen=True, slots=True)
 class RunBatches:
-    """The runs of `runs`, several to a request: at most 25, and each run once."""
+    """The runs of `runs`, several to a request: at most 25, and each run once.
+
+    `problem` is told why a statement was refused: it is got round, but should it always be, every batch pays for it.
+    """
 
     runs: Runs
+    problem: Callable[[Exception], None]
 
     def start(self, starts: Sequence[FirstStart], now: datetime) -> list[Run | None]:
         """Begin first attempts. None: not begun, or not known to be: `Runs.start` with the same worker_id tells."""
@@ -56,6 +66,9 @@ class RunBatches:
 
     def _taken(self, statements: "Sequence[BatchStatementRequestTypeDef]") -> list[bool]:
         answer = self.runs.table.client.batch_execute_statement(Statements=statements)
+        for error in (response["Error"] for response in answer["Responses"] if "Error" in response):
+            if error.get("Code") not in _JUDGED:
+                self.problem(StatementRefusedError(f"{error.get('Code')}: {error.get('Message')}"))
         return ["Error" not in response for response in answer["Responses"]]
 
     def _first_item(self, start: FirstStart, now: datetime) -> Item:

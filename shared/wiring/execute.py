@@ -42,7 +42,7 @@ def build_execute(settings: ExecuteSettings, aws: base.Clients, clock: Clock, ta
     workshop = Workshop(
         jobs=jobs,
         runs=runs,
-        batches=RunBatches(runs),
+        batches=RunBatches(runs, _got_round),
         dead_letters=DeadLetterQueue(aws.sqs, settings.dead_letter_queue_url),
         targets=targets,
         gates=Gates(
@@ -56,7 +56,7 @@ def build_execute(settings: ExecuteSettings, aws: base.Clients, clock: Clock, ta
         clock=clock,
         fraction=random.random,
         worker_id=_worker_ids(),
-        problem=lambda error: logger.warning("an AWS call failed and was got round", exc_info=error),
+        problem=_got_round,
     )
     return ExecuteFlow(queue, workshop, ThreadPoolExecutor(base.BATCH_THREADS), RENEW_EVERY_S)
 
@@ -67,6 +67,10 @@ def execute() -> ExecuteFlow:
     python = PythonTarget(base.HANDLERS)
     python.load()
     return build_execute(ExecuteSettings.from_env(), base.clients(), SystemClock(), Targets({"python": python}))
+
+
+def _got_round(error: Exception) -> None:
+    logger.warning("an AWS call failed and was got round", exc_info=error)
 
 
 def _worker_ids() -> Callable[[], str]:

@@ -3,6 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -14,6 +15,7 @@ from shared.model.message import Message
 from shared.model.run import Result, Run
 from shared.queue import message_of
 from shared.store import keys
+from shared.store.run_batches import FirstStart
 from tests.support import fault_injection, faults
 from tests.support.aws import Aws
 from tests.support.clocks import ManualClock
@@ -109,6 +111,20 @@ def test_i7_a_start_that_is_throttled_within_its_batch_is_made_alone(
     assert made[READ] == 1  # after its own start
     assert [world.runs(job_id)[0].attempt for job_id in "abc"] == [1, 1, 1]
     assert world.target.counts() == Counter("abc")
+
+
+def test_a_statement_that_is_refused_for_itself_is_told_of(aws: Aws, clock: ManualClock) -> None:
+    """A form that DynamoDB does not take would cost each batch a request, for ever; a duplicate is no such thing."""
+    world, told = world_of(aws, clock, ["a", "b"]), []
+    batches = replace(world.executor.workshop.batches, problem=lambda error: told.append(str(error)))
+    starts = [FirstStart(one, "worker") for one in (message_of(received.body) for received in world.receive())]
+    assert None not in batches.start(starts, clock.now())
+    assert batches.start(starts, clock.now()) == [None, None]
+    assert told == []
+    with fault_injection.injected() as broken:
+        broken.partly(BATCH, [1], code="ValidationError", **STARTS)
+        batches.start(starts, clock.now())
+    assert [text.partition(":")[0] for text in told] == ["ValidationError"]
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
