@@ -59,7 +59,7 @@ class Options:
     )
     architecture: str = _one_of("arm64", ("arm64", "x86_64"), "Processor of the functions")
     python_version: str = _one_of("3.13", ("3.11", "3.12", "3.13", "3.14"), "Python of the functions")
-    submit_memory_mb: int = _whole(512, 128, 10240, "Memory (and with it CPU) of the API function")
+    submit_memory_mb: int = _whole(1024, 128, 10240, "Memory (and with it CPU) of the API function")
     tick_memory_mb: int = _whole(1024, 128, 10240, "Memory of the tick function")
     executor_memory_mb: int = _whole(1024, 256, 10240, "Memory of the executor, shared by the runs of a batch")
     audit_memory_mb: int = _whole(512, 128, 10240, "Memory of the audit function")
