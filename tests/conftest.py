@@ -19,6 +19,7 @@ for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL"):
 
 import moto  # noqa: E402, F401  its hook, too, has to be in place before the first session
 import pytest  # noqa: E402
+from hypothesis import HealthCheck, settings  # noqa: E402
 
 from tests.support import (  # noqa: E402
     aws_rules,
@@ -35,6 +36,10 @@ from tests.support.emulator import Emulator  # noqa: E402
 
 calls.install()
 calls.add(aws_rules.RULES)
+
+# A busy machine makes no property false.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 network.guard()

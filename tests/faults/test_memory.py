@@ -5,9 +5,12 @@ The whole of tests/flows runs on them too: `pytest tests/flows --backend memory`
 
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
+from shared.flows import finishes
 from tests.support import faults, memory_backend
 from tests.support.aws import Aws, all_items, dead_letters
 from tests.support.clocks import START, ManualClock
@@ -48,7 +51,12 @@ def _plain(found: list[dict[str, Any]]) -> list[str]:
     return sorted(RANDOM.sub("r", json.dumps(one, sort_keys=True)) for one in found)
 
 
-def test_a_story_is_told_alike_in_memory_and_on_moto(aws: Aws, clock: ManualClock) -> None:
+def test_a_story_is_told_alike_in_memory_and_on_moto(
+    aws: Aws, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        finishes, "WINDOW", timedelta(seconds=20)
+    )  # which ends come together is not left to the machine
     on_moto = told(aws, clock)
     in_memory = told(memory_backend.create(lambda: datetime.now(UTC)), clock)
     assert on_moto == in_memory

@@ -415,7 +415,9 @@ nearly_right = st.builds(
         lambda names: st.fixed_dictionaries({name: no_schedule[name] for name in names})
     ),
 )
-FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 @FUZZ

@@ -103,7 +103,9 @@ def test_the_payload_and_the_body_have_their_limits(http: Http, aws: Aws) -> Non
     assert all_items(aws) == before
 
 
-FUZZ = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 NULLS = st.dictionaries(st.sampled_from(sorted(WRONG)), st.none(), max_size=3)
 
 

@@ -126,7 +126,7 @@ SEALED = st.text("ABCabc019._-", max_size=80) | st.text(max_size=20)
 @given(text=SEALED)
 @example(text=".eJw")
 @example(text="\ud800")
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_whatever_text_is_given(text: str) -> None:
     with pytest.raises(InputError, match="cursor"):
         Cursors(lambda: "secret", ["jobs"]).open(text)

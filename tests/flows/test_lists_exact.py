@@ -158,7 +158,9 @@ def pages(story: Story, query: ListQuery, limits: Iterator[int]) -> Iterator[lis
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: "+".join(map(str, filter(None, query.canonical))))
 @given(data=st.data(), shards=st.sampled_from([1, 3]))
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 def test_each_job_that_fits_throughout_is_listed_once(data: st.DataObject, query: ListQuery, shards: int) -> None:
     story = Story(shards)
     story.populate(data.draw)

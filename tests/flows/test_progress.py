@@ -107,7 +107,7 @@ def test_an_end_without_news_is_written_as_ever(aws: Aws, clock: ManualClock, te
         LongRun(world, handler).make()
     end = log.of(ON_RUN)[-1].asked
     assert end["UpdateExpression"] == (
-        "SET #status = :status, #attempt = :number, #attempts = :attempts, #ttl = :ttl, #result = :result"
+        "SET #result = :result, #status = :status, #attempt = :attempt, #attempts = :attempts, #ttl = :ttl"
         " REMOVE #lease_expires_at"
     )
     assert ":progress" not in end["ExpressionAttributeValues"]

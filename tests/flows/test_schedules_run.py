@@ -71,7 +71,9 @@ def test_jitter_moves_each_slot_and_keeps_it(aws: Aws, clock: ManualClock) -> No
     assert set(world.statuses("a")) == {"succeeded"}
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(
     attempt=st.sampled_from([1, 2, 5, 19]),
     retry=st.builds(
