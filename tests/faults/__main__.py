@@ -18,6 +18,7 @@ os.environ |= {
     "AWS_SECRET_ACCESS_KEY": "testing",
     "POWERTOOLS_METRICS_NAMESPACE": "Duetime",
     "POWERTOOLS_SERVICE_NAME": "duetime",
+    "POWERTOOLS_LOG_LEVEL": "CRITICAL",  # what was got round is no news here
 }
 
 from tests.faults import answers, crashes, interleaving, outages
