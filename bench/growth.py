@@ -59,7 +59,9 @@ class Watched:
         """What DynamoDB would say of a tick's write: a unit for each KB of a page, one of all else."""
         units = 1
         if name == "put_item":
-            units = self.pages[params["Item"]["sk"]["S"]] = -(-item_bytes(params["Item"]) // 1024)
+            name, size = params["Item"]["sk"]["S"], -(-item_bytes(params["Item"]) // 1024)
+            units = max(size, self.pages.get(name, 0))  # a page that is written over counts, if it is larger
+            self.pages[name] = size
         elif name == "delete_item":
             units = self.pages.pop(params["Key"]["sk"]["S"])
         elif name == "batch_execute_statement":

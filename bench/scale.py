@@ -55,7 +55,7 @@ def claims_per_s() -> float:
     """Jobs a second that a tick claims and sends by itself, as the herd has it."""
     herd = Herd(jobs=0)
     sends, requests = PAGE_CLAIMS / BATCH, PAGE_CLAIMS / STATEMENTS
-    page_s = 2 * herd.write_s + requests * herd.claim_s + sends * herd.send_s + PAGE_CLAIMS * herd.cpu_s
+    page_s = herd.write_s + requests * herd.claim_s + sends * herd.send_s + PAGE_CLAIMS * herd.cpu_s
     return PAGE_CLAIMS / page_s
 
 
@@ -114,11 +114,11 @@ class Month:
 
     @property
     def writes(self) -> float:
-        """Units: 5 or 6 a run, its share of the journal, and 2 a tick for the lease."""
+        """Units: 5 or 6 a run, its share of the journal (the last page removed), and 2 a tick for the lease."""
         in_tick = self.rate * TICK_EVERY_S / self.shards
         pages = ceil(in_tick / PAGE_CLAIMS)
-        page_units = 2 * ceil((PAGE_BYTES + PAGE_ENTRY_BYTES * in_tick / pages) / KB)
-        return self.runs * (5 if self.recurring else 6) + self.ticks * (2 + pages * page_units)
+        page_units = ceil((PAGE_BYTES + PAGE_ENTRY_BYTES * in_tick / pages) / KB)
+        return self.runs * (5 if self.recurring else 6) + self.ticks * (2 + (pages + 1) * page_units)
 
     @property
     def reads(self) -> float:

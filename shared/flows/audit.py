@@ -26,7 +26,7 @@ from shared.rules.staleness import STALE_AFTER, claimed_long_ago, is_abandoned, 
 from shared.store import keys
 from shared.store.codec import due_of, is_expired, job_of, read_all, run_of
 from shared.store.jobs import Claim, Jobs
-from shared.store.journal import Journal, Page, page_name, page_of
+from shared.store.journal import Journal, Page, page_of
 from shared.store.runs import Runs
 from shared.store.shards import Shards
 from shared.store.table import Item, Table
@@ -141,8 +141,10 @@ class AuditFlow:
         for shard, claims in shards.items():
             # An overdue job may carry the fence of a tick of the shard it was in before the shards grew.
             fence = max(epochs.values(), default=0)
+            slate = self.journal.slate(shard, fence, f"audit#{self.token()}#")
             for batch in pages(claims):
-                self.claimer.run(shard, fence, page_name(fence, f"audit#{self.token()}"), batch, as_tick=False)
+                self.claimer.run(slate, batch, as_tick=False)
+            slate.close()
         return Audited(overdue=sum(map(len, shards.values())), unplannable=tuple(unplannable))
 
     def _send_unstarted(self, jobs: Sequence[Job], now: datetime) -> Audited:

@@ -11,7 +11,7 @@ from shared.queue import JobQueue
 from shared.rules.lease import first_lease_s
 from shared.rules.plan import Occurrence, Plan, plan
 from shared.store.jobs import STATEMENTS, Claim, ClaimOutcome, Jobs
-from shared.store.journal import Journal, Page
+from shared.store.journal import Slate
 
 PAGE_CLAIMS = 100  # jobs of one journal page
 PAGE_OCCURRENCES = 2000  # and occurrences, so that the page stays far below an item's limit
@@ -36,31 +36,25 @@ class Claimer:
     """Makes batches of claims true, in the order that lets no crash lose one (invariant I6)."""
 
     jobs: Jobs
-    journal: Journal
     queue: JobQueue
     clock: Clock
 
-    def run(self, shard: int, fence: int, page: str, claims: Sequence[Claim], *, as_tick: bool = True) -> Claimed:
-        """Claim and send one page of jobs of `shard`; all of `claims` are of different jobs.
+    def run(self, slate: Slate, claims: Sequence[Claim], *, as_tick: bool = True) -> Claimed:
+        """Claim and send one page of jobs of the slate's shard; all of `claims` are of different jobs.
 
-        `as_tick`: `fence` is the epoch of a tick of that shard.
+        `as_tick`: the slate's epoch, the fence of these claims, is that of a tick of that shard.
 
         Raises SendError, with the page left in the journal: recovery sends what was claimed. It is left as well where
         a claim cannot be told from one that was made and then overtaken.
         """
+        fence = slate.epoch
         messages = {claim.due.job_id: messages_of(claim.due, claim.plan, fence) for claim in claims}
-        written = Page(
-            shard=shard,
-            name=page,
-            written_at=self.clock.now(),
-            messages=tuple(_all(messages[c.due.job_id] for c in claims)),
-        )
-        self.journal.write(written)
-        won, lost, left, sure = self._claim(claims, shard if as_tick else None, fence)
+        slate.write(_all(messages[claim.due.job_id] for claim in claims), self.clock.now())
+        won, lost, left, sure = self._claim(claims, slate.shard if as_tick else None, fence)
         sends = list(_all(messages[claim.due.job_id] for claim in won))
         self.queue.send(sends)
         if sure:
-            self.journal.settle(written)
+            slate.settle()
         return Claimed(won=len(won), lost=lost, sent=len(sends), left=left)
 
     def _claim(self, claims: Sequence[Claim], shard: int | None, fence: int) -> tuple[list[Claim], int, int, bool]:

@@ -11,7 +11,7 @@ from shared.rules.plan import plan
 from shared.rules.whole_seconds import wait_s
 from shared.store import keys
 from shared.store.jobs import Claim, Jobs
-from shared.store.journal import page_name
+from shared.store.journal import Journal, Slate
 from shared.store.shards import ShardLease, Shards
 
 LEASE_S = 50  # under a minute: a tick that died keeps the next one out at most once
@@ -49,6 +49,7 @@ class TickFlow:
 
     jobs: Jobs
     shards: Shards
+    journal: Journal
     claimer: Claimer
     recovery: Recovery
     clock: Clock
@@ -62,7 +63,7 @@ class TickFlow:
         if lease is None:
             return Ticked(shard=shard, held=True)
         recovered = self.recovery.run(shard, now, now + (stop_at - now) / 2)  # what is due needs its time, too
-        work = _Work(self, lease, now, stop_at)
+        work = _Work(self, lease, self.journal.slate(shard, lease.epoch, "tick#"), now, stop_at)
         drained_up_to: datetime | None = None
         complete = True
         for bucket in self._buckets(lease, now):
@@ -73,6 +74,7 @@ class TickFlow:
             complete = complete and drained
             if complete:
                 drained_up_to = bucket
+        work.slate.close()
         drained_up_to = work.kept_back(drained_up_to)
         self.shards.release(lease, drained_up_to, self.clock.now())
         return Ticked(
@@ -109,6 +111,7 @@ class _Work:
 
     flow: TickFlow
     lease: ShardLease
+    slate: Slate
     now: datetime
     stop_at: datetime
     claimed: Claimed = NOTHING
@@ -120,12 +123,11 @@ class _Work:
     def drain(self, bucket: datetime) -> bool:
         """Claim all that the index shows in `bucket`; whether nothing of it is left."""
         left = 0
-        for number, batch in enumerate(pages(self._claims(bucket))):
+        for batch in pages(self._claims(bucket)):
             if self.flow.clock.now() >= self.stop_at:
                 return False
             self._wait_for_a_whole_second(batch)
-            name = page_name(self.lease.epoch, f"{keys.due_key(bucket, self.lease.shard)}#{number}")
-            done = self.flow.claimer.run(self.lease.shard, self.lease.epoch, name, batch)
+            done = self.flow.claimer.run(self.slate, batch)
             self.claimed += done
             left += done.left
             self._note_behind(batch)

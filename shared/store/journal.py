@@ -1,8 +1,8 @@
-"""The journal: the page of a batch of claims, written before them and removed after the sends. It sends nothing."""
+"""The journal: the page of a batch of claims, written before them and settled after the sends. It sends nothing."""
 
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,12 +21,16 @@ MOST_BYTES = 1_000_000  # of entries that are unpacked; a page as large as claim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """One batch of claims of a shard. `name` is `<epoch>#<page>`; its messages are what the claims will send."""
+    """One batch of claims of a shard. `name` is `<epoch>#<page>`; its messages are what the claims will send.
+
+    `number`: of the pages of one name, each written over the one before.
+    """
 
     shard: int
     name: str
     written_at: datetime
     messages: tuple[Message, ...]
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +40,17 @@ class Journal:
     table: Table
 
     def write(self, page: Page) -> None:
-        """Before the claims."""
-        self.table.put(page_item(page))
+        """Before the claims. A put that the network held back must not undo the page that came after it."""
+        latest = "attribute_not_exists(#number) OR #number <= :number"
+        self.table.put(page_item(page), latest, {":number": number(page.number)})
 
     def settle(self, page: Page) -> None:
         """After the sends."""
         self.table.delete(keys.page_key(page.shard, page.name))
+
+    def slate(self, shard: int, epoch: int, name: str) -> "Slate":
+        """For the pages of a writer that is done with each before it begins the next."""
+        return Slate(self, shard, epoch, name)
 
     def old_pages(self, shard: int, now: datetime) -> Iterator[Page]:
         """The pages of `shard` whose writer is done or dead. One that cannot be read is left; the audit reports it."""
@@ -54,6 +63,48 @@ class Journal:
             yield from (page for page in read_all(items, page_of)[0] if page.written_at < limit)
 
 
+@dataclass(slots=True)
+class Slate:
+    """A writer's pages, one after the other: the next is written over one that is settled, so only the last is removed.
+
+    A writer that dies between two leaves one that is settled: recovery then sends its messages once more, to no effect.
+    """
+
+    journal: Journal
+    shard: int
+    epoch: int
+    name: str
+    _written: int = 0
+    _names: int = 0  # taken by pages that are not to be written over
+    _page: Page | None = None
+    _settled: bool = False
+
+    def write(self, messages: Iterable[Message], now: datetime) -> None:
+        """Before the claims."""
+        if self._page is not None and not self._settled:
+            self._names += 1
+        self._page = Page(
+            shard=self.shard,
+            name=page_name(self.epoch, f"{self.name}{self._names}"),
+            written_at=now,
+            messages=tuple(messages),
+            number=self._written,
+        )
+        self._written += 1
+        self._settled = False
+        self.journal.write(self._page)
+
+    def settle(self) -> None:
+        """After the sends of the last page written."""
+        self._settled = True
+
+    def close(self) -> None:
+        """No further page comes: remove the last, if it is settled."""
+        if self._page is not None and self._settled:
+            self.journal.settle(self._page)
+        self._page = None
+
+
 def page_name(epoch: int, page: str) -> str:
     """The name of a page: of tick `epoch`; 0 for those of submit, whose `page` names the job and its revision."""
     return f"{epoch:010d}#{page}"
@@ -64,6 +115,7 @@ def page_item(page: Page) -> Item:
     return {
         **keys.page_key(page.shard, page.name),
         "written_at": text(sort_text(page.written_at)),
+        "number": number(page.number),
         "entries": _entries_value(page.messages),
         keys.TTL_ATTRIBUTE: number(epoch_s(page.written_at + KEPT)),
     }
@@ -76,6 +128,7 @@ def page_of(item: Item) -> Page:
         name=item[keys.SK]["S"].removeprefix(keys.CLAIM_PREFIX),
         written_at=from_sort_text(item["written_at"]["S"]),
         messages=tuple(_messages_of(_entries_text(item["entries"]))),
+        number=int(item["number"]["N"]) if "number" in item else 0,
     )
 
 

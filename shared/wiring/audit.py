@@ -30,7 +30,7 @@ def build_audit(settings: AuditSettings, aws: base.Clients, clock: Clock) -> Aud
         jobs=jobs,
         runs=runs,
         shards=Shards(table),
-        claimer=Claimer(jobs, journal, queue, clock),
+        claimer=Claimer(jobs, queue, clock),
         recovery=Recovery(jobs, runs, journal, queue),
         journal=journal,
         queue=queue,

@@ -27,7 +27,8 @@ def build_tick(settings: TickSettings, aws: base.Clients, clock: Clock) -> TickF
     return TickFlow(
         jobs=jobs,
         shards=Shards(table),
-        claimer=Claimer(jobs, journal, queue, clock),
+        journal=journal,
+        claimer=Claimer(jobs, queue, clock),
         recovery=Recovery(jobs, runs, journal, queue),
         clock=clock,
         owner=base.environment_id(),

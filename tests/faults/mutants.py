@@ -32,10 +32,11 @@ ATTEMPT, EXECUTE, RECOVER = "shared/flows/attempt.py", "shared/flows/execute.py"
 CONTROL, AUDIT = "shared/flows/control.py", "shared/flows/audit.py"
 OVERLAP_GATE, GROUP_GATE = "shared/flows/overlap.py", "shared/flows/groups.py"
 PLACES, GROUP_PLACES = "shared/store/overlaps.py", "shared/store/groups.py"
-RUNS, JOBS = "shared/store/runs.py", "shared/store/jobs.py"
+RUNS, JOBS, JOURNAL = "shared/store/runs.py", "shared/store/jobs.py", "shared/store/journal.py"
+SLATE = "tests/flows/test_slate.py"
 
 MUTANTS = (
-    Mutant("a tick's journal page", CLAIMS, "        self.journal.write(written)\n", "", (CRASHES,)),
+    Mutant("a tick's journal page", JOURNAL, "        self.journal.write(self._page)\n", "", (CRASHES,)),
     Mutant(
         "a submit's journal page",
         ENQUEUE,
@@ -54,8 +55,50 @@ MUTANTS = (
         "settle only after the sends",
         CLAIMS,
         "        self.queue.send(sends)\n",
-        "        self.journal.settle(written)\n        self.queue.send(sends)\n",
+        "        slate.settle()\n        slate.close()\n        self.queue.send(sends)\n",
         (CRASHES,),
+    ),
+    Mutant(
+        "only a settled page is written over",
+        JOURNAL,
+        "if self._page is not None and not self._settled:",
+        "if self._page is None:",
+        (SLATE,),
+    ),
+    Mutant(
+        "only a settled page is removed",
+        JOURNAL,
+        "if self._page is not None and self._settled:",
+        "if self._page is not None:",
+        (SLATE,),
+    ),
+    Mutant(
+        "no page is written over a later one",
+        JOURNAL,
+        "OR #number <= :number",
+        "OR #number <> :number OR #number = :number",
+        (SLATE,),
+    ),
+    Mutant(
+        "a tick removes its last page",
+        TICK,
+        "        work.slate.close()\n",
+        "",
+        (SLATE, "tests/flows/test_tick.py"),
+    ),
+    Mutant(
+        "every other tick looks at a drained minute",
+        TICK,
+        "(bucket.minute + lease.epoch) % 2 == 0",
+        "bucket.minute % 2 == 0",
+        ("tests/flows/test_tick_looks.py",),
+    ),
+    Mutant(
+        "every tick looks at what is due now",
+        TICK,
+        " or now - 2 * keys.BUCKET < bucket <= now:",
+        ":",
+        ("tests/flows/test_tick_looks.py",),
     ),
     Mutant(
         "recovery sends before it removes",

@@ -64,7 +64,7 @@ class ClaimFlows:
             yield from self.claim(job, now, True)
 
     def claim(self, job: Job, now: int, as_tick: bool) -> Flow:
-        """Claimer.run: journal.write → jobs.claim → queue.send → journal.settle."""
+        """Claimer.run: slate.write → jobs.claim → queue.send → settle. The job fills a tick's only page."""
         messages, claim = self.plan(job, now)
         page = yield from self.write_page(messages)
         outcome = yield self.store.claim(claim, as_tick)
