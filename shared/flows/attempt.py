@@ -1,37 +1,37 @@
 """One attempt of one run: start → read the job → call the target → write its end. It never touches the queue."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from shared.clock import Clock
 from shared.flows.dead_letter import dead_letter_text
-from shared.flows.families import Waker
-from shared.flows.gates import Gates, MustSkipError, MustWaitError
+from shared.flows.gates import MustSkipError, MustWaitError
+from shared.flows.workshop import Ended, Workshop
 from shared.model.call import Call
 from shared.model.errors import LeaseLostError
 from shared.model.job import Job, JobStatus
 from shared.model.message import Message
 from shared.model.run import Attempt, Outcome, Result, Run, RunStatus
-from shared.queue import DeadLetterQueue, SendError
+from shared.queue import SendError
 from shared.rules.dependencies import WAITS
 from shared.rules.lease import LEASE_MARGIN_S, LEASE_MAX_S, RENEW_EVERY_S
 from shared.rules.lifecycle import is_over
-from shared.rules.plan import is_slot
 from shared.rules.retry import backoff_s, is_last, is_worth_another, kinds_of
+from shared.rules.void_starts import (
+    CANCELLED,
+    EXPIRED,
+    RESCHEDULED,
+    comes_again,
+    is_expired,
+    may_come_again,
+    void_reason,
+)
 from shared.rules.waits import look_again_s
-from shared.store.jobs import Jobs
-from shared.store.run_batches import RunBatches
 from shared.store.run_records import RunRecord
-from shared.store.runs import CancelRequestedError, Runs, Success, closed, is_same_attempt
-from shared.targets.target import Signals, TargetCaller
+from shared.store.runs import CancelRequestedError, Success, closed, is_same_attempt
+from shared.targets.target import Signals
 
-CANCELLED = "cancelled"
-EXPIRED = "expired"
-PAUSED = "paused"
-RESCHEDULED = "rescheduled"
 WITHDRAWN_WITHIN = timedelta(seconds=3)  # a start under an older revision is void, and most often gone by then
 
 
@@ -51,37 +51,6 @@ class AttemptFailedError(Exception):
         super().__init__(result.error if result else "no attempt is left")
         self.job = job
         self.result = result
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How the handling of a message ended.
-
-    `done`: the message has served its purpose. Else it comes back, after `back_s` seconds (None: by itself).
-    `outcome` and `late_s` (start less scheduled time, first attempts only) are for the metrics.
-    """
-
-    done: bool
-    back_s: float | None = None
-    outcome: str | None = None
-    late_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Workshop:
-    """What attempts are made with."""
-
-    jobs: Jobs
-    runs: Runs
-    batches: RunBatches
-    dead_letters: DeadLetterQueue
-    targets: TargetCaller
-    gates: Gates
-    waker: Waker
-    clock: Clock
-    fraction: Callable[[], float]  # 0 to 1, a new one at each call: the jitter of a backoff
-    worker_id: Callable[[], str]  # a new one at each call: names the environment and the attempt
-    problem: Callable[[Exception], None]  # reports an AWS error that was got round
 
 
 @dataclass(slots=True)
@@ -235,12 +204,12 @@ class AttemptFlow:
         if job is None:
             raise VoidStartError(None, CANCELLED)
         self._is_awaited = job.has_children
-        reason = _void_reason(job, run, self.message)
+        reason = void_reason(job, run, self.message)
         if reason is not None:
             raise VoidStartError(job, reason)
         if run.attempts_of_round > job.spec.retry.max_attempts:
             raise AttemptFailedError(job, None)
-        if _is_expired(job, run, now):
+        if is_expired(job, run, now):
             raise VoidStartError(job, EXPIRED)
         self.workshop.gates.enter(job, run, self.receives, now)
         try:
@@ -346,17 +315,17 @@ class AttemptFlow:
     def _withdraw(self, void: VoidStartError) -> None:
         """Take the start back: forget it if the occurrence may come again, else record why it never ran (I1)."""
         run, runs, now = self._running(), self.workshop.runs, self.workshop.clock.now()
-        job, comes_again = void.job, void.reason != EXPIRED and _comes_again(void.job, run.scheduled_for)
+        job, comes = void.job, void.reason != EXPIRED and comes_again(void.job, run.scheduled_for)
         is_recurring = job is not None and not job.spec.schedule.is_one_off
-        may_come_again = void.reason != EXPIRED and _may_come_again(job, run.scheduled_for)
+        may_come = void.reason != EXPIRED and may_come_again(job, run.scheduled_for)
         try:
             if run.requested_at is not None and void.reason != EXPIRED:
                 runs.cancel(run, run.attempts[:-1], void.reason, now)
-            elif may_come_again and (run.attempt == 1 or is_recurring):
+            elif may_come and (run.attempt == 1 or is_recurring):
                 # Of a recurring job, what was due after the change was void at each start: there are no attempts to
                 # keep, and a resume may leave the occurrence out.
-                runs.forget_start(run, anyway=comes_again and job is not None and job.status is JobStatus.SCHEDULED)
-            elif run.attempt > 1 and job is not None and comes_again:
+                runs.forget_start(run, anyway=comes and job is not None and job.status is JobStatus.SCHEDULED)
+            elif run.attempt > 1 and job is not None and comes:
                 runs.hand_over(run, run.attempts[:-1], job.revision, now)  # its own message goes on with it
             elif run.attempt > 1:
                 runs.cancel(run, run.attempts[:-1], void.reason, now)
@@ -425,36 +394,3 @@ class AttemptFlow:
             raise LeaseLostError("no attempt is going on")
         going_on = replace(self.run.attempts[-1], lease_expires_at=self.lease_expires_at)
         return replace(self.run, attempts=(*self.run.attempts[:-1], going_on), progress=self._news())
-
-
-def _void_reason(job: Job, run: Run, message: Message) -> str | None:
-    """Why the start is void; None if it is not. A run that was asked for stands beside the schedule and its pauses."""
-    if job.status is JobStatus.CANCELLED:
-        return CANCELLED
-    if run.requested_at is not None:
-        return CANCELLED if run.revision < job.first_revision else None  # it was asked of an earlier job of this id
-    if job.status is JobStatus.PAUSED:
-        return PAUSED
-    return RESCHEDULED if job.revision != message.revision else None
-
-
-def _may_come_again(job: Job | None, scheduled_for: datetime) -> bool:
-    """Whether the job may still bring this occurrence: its schedule counts from the last change of when."""
-    if job is None or job.changed_at < scheduled_for:
-        return True
-    # submitted anew for the very time that the message of the job before it was for, or paused: a resume brings it
-    return job.status is not JobStatus.CANCELLED and job.spec.schedule.run_at == scheduled_for
-
-
-def _comes_again(job: Job | None, scheduled_for: datetime) -> bool:
-    """Whether the job's present schedule does bring this occurrence, with a message of its own."""
-    if job is None or job.status is JobStatus.CANCELLED:
-        return False
-    if job.status is JobStatus.PAUSED:  # a resume may leave out what it finds missed, but not the run of a one-off
-        return job.spec.schedule.run_at == scheduled_for
-    return _may_come_again(job, scheduled_for) and is_slot(job.spec.schedule, job.job_id, scheduled_for)
-
-
-def _is_expired(job: Job, run: Run, now: datetime) -> bool:
-    deadline_s = job.spec.deadline_s
-    return deadline_s is not None and run.attempt == 1 and now > run.scheduled_for + timedelta(seconds=deadline_s)

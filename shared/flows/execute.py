@@ -10,9 +10,10 @@ from datetime import datetime, timedelta
 from botocore.exceptions import BotoCoreError, ClientError
 
 from shared.flows import together
-from shared.flows.attempt import AttemptFlow, Ended, Workshop
+from shared.flows.attempt import AttemptFlow
 from shared.flows.dead_letter import unreadable_text
 from shared.flows.finishes import Finishes
+from shared.flows.workshop import Ended, Workshop
 from shared.model.instants import EPOCH
 from shared.model.job import PRIORITIES, Priority
 from shared.model.message import Message

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from shared.flows.attempt import AttemptFlow, Workshop
+from shared.flows.attempt import AttemptFlow
+from shared.flows.workshop import Workshop
 from shared.store.run_batches import FirstStart
 
 

@@ -8,13 +8,13 @@ from functools import cache
 from itertools import count
 
 from shared.clock import Clock, SystemClock
-from shared.flows.attempt import Workshop
 from shared.flows.dependencies import Parents, ParentsGate
 from shared.flows.execute import ExecuteFlow
 from shared.flows.families import Waker
 from shared.flows.gates import Gates
 from shared.flows.groups import GroupGate
 from shared.flows.overlap import OverlapGate
+from shared.flows.workshop import Workshop
 from shared.queue import DeadLetterQueue, JobQueue
 from shared.rules.lease import RENEW_EVERY_S
 from shared.settings import ExecuteSettings

@@ -30,6 +30,7 @@ CLAIMS, ENQUEUE, TICK = "shared/flows/claims.py", "shared/flows/enqueue.py", "sh
 SUBMIT, GATE, RULES = "shared/flows/submit.py", "shared/flows/dependencies.py", "shared/rules/dependencies.py"
 ATTEMPT, EXECUTE, RECOVER = "shared/flows/attempt.py", "shared/flows/execute.py", "shared/flows/recover.py"
 CONTROL, AUDIT = "shared/flows/control.py", "shared/flows/audit.py"
+VOID_STARTS = "shared/rules/void_starts.py"
 OVERLAP_GATE, GROUP_GATE = "shared/flows/overlap.py", "shared/flows/groups.py"
 PLACES, GROUP_PLACES = "shared/store/overlaps.py", "shared/store/groups.py"
 RUNS, JOBS, JOURNAL = "shared/store/runs.py", "shared/store/jobs.py", "shared/store/journal.py"
@@ -182,13 +183,13 @@ MUTANTS = (
     Mutant(
         "the job's status and revision at the start",
         ATTEMPT,
-        "        reason = _void_reason(job, run, self.message)\n",
+        "        reason = void_reason(job, run, self.message)\n",
         "        reason = None\n",
         (CRASHES, WOVEN),
     ),
     Mutant(
         "the job's revision at the start",
-        ATTEMPT,
+        VOID_STARTS,
         "    return RESCHEDULED if job.revision != message.revision else None\n",
         "    return None\n",
         (CRASHES,),

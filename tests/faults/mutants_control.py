@@ -17,6 +17,7 @@ CHANGES, AGAIN, CONTROL, CHANGING = (
     "shared/flows/changing.py",
 )
 ATTEMPT, RECOVER, ENQUEUE, SUBMIT = (f"shared/flows/{name}.py" for name in ("attempt", "recover", "enqueue", "submit"))
+VOID_STARTS = "shared/rules/void_starts.py"
 CLAIMS, AUDIT, SWEEP = "shared/flows/claims.py", "shared/flows/audit.py", "shared/flows/letters.py"
 JOBS, RUNS, REQUESTS = "shared/store/jobs.py", "shared/store/runs.py", "shared/store/run_requests.py"
 
@@ -172,9 +173,9 @@ MUTANTS = (
     ),
     Mutant(
         "a paused one-off's run is kept for the resume",
-        ATTEMPT,
-        "        return job.spec.schedule.run_at == scheduled_for\n    return _may_come_again",
-        "        return False\n    return _may_come_again",
+        VOID_STARTS,
+        "        return job.spec.schedule.run_at == scheduled_for\n    return may_come_again",
+        "        return False\n    return may_come_again",
         (PAUSE, CRASHES),
     ),
     Mutant(
@@ -200,7 +201,7 @@ MUTANTS = (
     ),
     Mutant(
         "why a run did not start under a pause",
-        ATTEMPT,
+        VOID_STARTS,
         "    if job.status is JobStatus.PAUSED:\n        return PAUSED\n",
         "",
         (PAUSE,),
@@ -208,14 +209,14 @@ MUTANTS = (
     # runs that were asked for
     Mutant(
         "a run that was asked for stands beside the schedule",
-        ATTEMPT,
+        VOID_STARTS,
         "    if run.requested_at is not None:\n        return CANCELLED if",
         "    if run.requested_at is not None and run.attempt > 99:\n        return CANCELLED if",
         (TRIGGER, CRASHES),
     ),
     Mutant(
         "a run that was asked of an earlier job",
-        ATTEMPT,
+        VOID_STARTS,
         "return CANCELLED if run.revision < job.first_revision else None",
         "return CANCELLED if run.revision < 0 else None",
         (TRIGGER, WOVEN),

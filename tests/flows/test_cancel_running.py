@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shared.flows.attempt import Ended
+from shared.flows.workshop import Ended
 from shared.model.job import JobSpec, Schedule, Target
 from shared.model.run import Outcome, Result, Run
 from tests.support import calls, faults

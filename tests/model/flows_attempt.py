@@ -100,7 +100,7 @@ class AttemptFlows(GateFlows):
         return (yield from self.fail(slot, run))
 
     def is_void(self, job: Job | None, run: Run, revision: int) -> bool:
-        """attempt._void_reason. A run that was asked for stands beside the schedule and its pauses."""
+        """void_starts.void_reason. A run that was asked for stands beside the schedule and its pauses."""
         if job is None or job.status == CANCELLED:
             return True
         if run.asked is not None:
@@ -133,13 +133,13 @@ class AttemptFlows(GateFlows):
         return end == OK
 
     def may_come_again(self, job: Job | None, slot: int) -> bool:
-        """attempt._may_come_again: the present schedule counts from the last change of when."""
+        """void_starts.may_come_again: the present schedule counts from the last change of when."""
         if job is None or slot >= job.changed:
             return True
         return job.status != CANCELLED and job.spec.run_at == slot
 
     def comes_again(self, job: Job | None, slot: int) -> bool:
-        """attempt._comes_again."""
+        """void_starts.comes_again."""
         if job is None or job.status == CANCELLED:
             return False
         if job.status == PAUSED:

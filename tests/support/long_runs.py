@@ -6,8 +6,9 @@ It never runs beside anything: what the executor's keeper does every 20 s is a s
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from shared.flows.attempt import AttemptFlow, Ended
+from shared.flows.attempt import AttemptFlow
 from shared.flows.execute import Handled
+from shared.flows.workshop import Ended
 from shared.model.call import Call
 from shared.model.run import Outcome, Result
 from shared.queue import message_of

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from shared.flows.attempt import AttemptFlow, Ended
+from shared.flows.attempt import AttemptFlow
+from shared.flows.workshop import Ended
 from shared.model.call import Call
 from shared.model.run import Result
 from shared.queue import message_of

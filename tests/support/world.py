@@ -14,11 +14,11 @@ from typing import Any
 
 from functions.submit.models import Limits
 from functions.submit.patch import patched, read_patch
-from shared.flows.attempt import Ended
 from shared.flows.audit import Audited
 from shared.flows.execute import ExecuteFlow, Handled, Received
 from shared.flows.inspect import JobView
 from shared.flows.tick import Ticked, TickFlow
+from shared.flows.workshop import Ended
 from shared.model.call import Call
 from shared.model.job import PRIORITIES, JobSpec, Priority, Retry, Target
 from shared.model.run import Outcome, Result, Run

@@ -32,9 +32,9 @@ MODULES = {
     """,
     "execute": """
         wiring.execute flows.execute flows.attempt flows.dead_letter flows.dependencies flows.families flows.finishes
-        flows.gates flows.groups flows.overlap flows.shown flows.together
+        flows.gates flows.groups flows.overlap flows.shown flows.together flows.workshop
         model.call rules.dependencies rules.group_limits rules.lease rules.lifecycle rules.overlap rules.plan
-        rules.retry rules.sharding rules.slots rules.waits
+        rules.retry rules.sharding rules.slots rules.void_starts rules.waits
         store.children store.codec store.groups store.jobs store.keys store.overlaps store.run_batches
         store.run_records store.run_requests store.runs store.table
         targets.dispatch targets.python targets.target targets.processes.conversation targets.processes.handle
