@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.deployed, pytest.mark.timeout(600)]
 
 ECHO = {"kind": "python", "handler": "demo.echo"}
 FAIL = {"kind": "python", "handler": "demo.fail"}
+EACH_10_S = "*/10 * * * * *"
 CRASH = {"kind": "python", "handler": "demo.crash"}
 MANY = 1000
 REFUSED = "refused"
@@ -41,6 +42,14 @@ def many(deployed: Deployed) -> Iterator[Callable[[], tuple[datetime, list[str]]
     with ThreadPoolExecutor(1) as beside:
         submitted = beside.submit(deployed.submit_all, bodies)
         yield lambda: (due, [job["job_id"] for job in submitted.result()])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def recurring_since(deployed: Deployed) -> datetime:
+    """When two recurring jobs were submitted, that go on while other tests run."""
+    deployed.submit({"job_id": "each-10-s", "target": ECHO, "cron": EACH_10_S})
+    deployed.submit({"job_id": "each-10-s-failing", "target": FAIL, "cron": EACH_10_S, "retry": {"max_attempts": 1}})
+    return datetime.now(UTC)
 
 
 def test_a_job_runs_at_its_second_and_shows_its_history(deployed: Deployed) -> None:
@@ -102,18 +111,16 @@ def test_a_job_cancelled_between_claim_and_due_time_never_runs(deployed: Deploye
     assert (job["status"], [run for run in job["runs"] if run["attempts"]]) == ("cancelled", [])
 
 
-def test_a_recurring_job_fires_at_each_slot_once_whatever_becomes_of_one(deployed: Deployed) -> None:
-    deployed.submit({"job_id": "each-10-s", "target": ECHO, "cron": "*/10 * * * * *"})
-    deployed.submit(
-        {"job_id": "each-10-s-failing", "target": FAIL, "cron": "*/10 * * * * *", "retry": {"max_attempts": 1}}
-    )
-    begun = datetime.now(UTC)
-    time.sleep(75)  # long enough that both submit and a tick have claimed some of the slots
+def test_a_recurring_job_fires_at_each_slot_once_whatever_becomes_of_one(
+    deployed: Deployed, recurring_since: datetime
+) -> None:
+    # Long enough that both submit and a tick have claimed some of the slots.
+    time.sleep(max(0.0, (recurring_since + timedelta(seconds=75) - datetime.now(UTC)).total_seconds()))
     for job_id, status in (("each-10-s", "succeeded"), ("each-10-s-failing", "dead_lettered")):
         job = deployed.client.cancel(job_id)
         runs = [run for run in job["runs"] if run["attempts"]][::-1]
         slots = [moment(run["scheduled_for"]) for run in runs]
-        assert slots[0] - begun < timedelta(seconds=11)
+        assert slots[0] - recurring_since < timedelta(seconds=11)
         assert [(later - earlier).total_seconds() for earlier, later in pairwise(slots)] == [10] * (len(slots) - 1)
         assert len(slots) >= 7
         assert {run["status"] for run in runs[:-1]} == {status}

@@ -109,6 +109,7 @@ FUZZ = settings(
 NULLS = st.dictionaries(st.sampled_from(sorted(WRONG)), st.none(), max_size=3)
 
 
+@pytest.mark.backends("memory")  # some hundred calls
 @FUZZ
 @given(job_id=st.sampled_from(sorted(JOBS)), body=bodies | nearly_right | json_values | NULLS)
 def test_whatever_is_sent_is_answered_in_order_and_a_second_time_changes_nothing(

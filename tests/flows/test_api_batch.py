@@ -277,6 +277,7 @@ def test_one_page_a_shard(aws: Aws, clock: ManualClock, monkeypatch: pytest.Monk
     assert world.items(keys.CLAIM_PREFIX) == []
 
 
+@pytest.mark.backends("memory")  # some hundred runs
 def test_what_a_dense_schedule_brings_is_split_and_left_to_the_ticks(
     http: Http, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,6 +360,7 @@ def test_what_fails_before_the_first_job_is_written_fails_the_call(http: Http, a
     assert jobs(aws) == []
 
 
+@pytest.mark.backends("memory")  # minutes, second by second
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize(
     "point", ["dynamodb:PutItem", "dynamodb:BatchExecuteStatement", "sqs:SendMessageBatch", "dynamodb:DeleteItem"]
@@ -486,6 +488,7 @@ def test_a_kept_answer_is_small_whatever_the_body(http: Http, aws: Aws) -> None:
     assert http.post("/v1/jobs:batch", sent, headers=KEY).text == first.text
 
 
+@pytest.mark.backends("memory")  # minutes, second by second
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("nth", [1, 2])
 def test_a_retry_of_a_call_that_died_makes_what_is_missing_and_nothing_twice(

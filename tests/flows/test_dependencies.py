@@ -214,6 +214,7 @@ def test_a_parent_that_is_given_another_time_as_it_is_looked_at_has_not_failed(w
     assert called(world) == ["parent", "child"]
 
 
+@pytest.mark.backends("memory")  # 2,000 seconds, one by one
 def test_the_wait_of_a_child_grows_and_stays_below_its_limit(world: World) -> None:
     world.submit(job_id="parent", run_at=in_s(world, 5000))
     world.submit(job_id="child", depends_on=("parent",))

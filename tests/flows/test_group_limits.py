@@ -310,6 +310,7 @@ def test_the_place_of_a_dead_executor_is_free_at_the_end_of_its_lease_and_not_be
     assert running(world) == 0
 
 
+@pytest.mark.backends("memory")  # minutes, second by second
 @pytest.mark.parametrize("match", [taking, giving_back, succeeding], ids=lambda match: match.__name__)
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_wherever_an_executor_dies_the_places_come_back(
