@@ -17,6 +17,7 @@ from shared.model.run import Run, RunStatus
 from shared.rules.lease import first_lease_s
 from shared.rules.sharding import shard_of
 from shared.store.jobs import Jobs
+from shared.store.run_history import RunHistory
 from shared.store.run_requests import RunChangedError, RunRequests
 from shared.store.runs import Runs
 
@@ -39,6 +40,7 @@ class AgainFlow:
 
     jobs: Jobs
     runs: Runs
+    history: RunHistory
     requests: RunRequests
     enqueuer: Enqueuer
 
@@ -48,7 +50,7 @@ class AgainFlow:
         Raises JobNotFoundError; ConflictError when the job is cancelled or over.
         """
         job = self._job(job_id)
-        if is_finished(job, latest_runs(self.runs, job)):
+        if is_finished(job, latest_runs(self.history, job)):
             raise ConflictError(f"job {job_id!r} is over: it cannot be triggered")
         # A schedule's times are whole seconds most often: this one must not be taken for one of them.
         moment = now if now.microsecond else now + _INSTANT
@@ -97,7 +99,7 @@ class AgainFlow:
         Raises JobNotFoundError; ConflictError when the job is cancelled.
         """
         job = self._job(job_id)
-        found = self.runs.dead_lettered(job_id, AT_ONCE + 1, PAGES, job.first_revision)
+        found = self.history.dead_lettered(job_id, AT_ONCE + 1, PAGES, job.first_revision)
         again = self._redrive(job, found[:AT_ONCE], now) if found else []
         return Redriven(tuple(run.scheduled_for for run in again), more=len(found) > AT_ONCE)
 

@@ -27,7 +27,7 @@ from shared.store import keys
 from shared.store.codec import due_of, is_expired, job_of, read_all, run_of
 from shared.store.jobs import Claim, Jobs
 from shared.store.journal import Journal, Page, page_of
-from shared.store.runs import Runs
+from shared.store.run_history import RunHistory
 from shared.store.shards import Shards
 from shared.store.table import Item, Table
 
@@ -79,7 +79,7 @@ class AuditFlow:
 
     table: Table
     jobs: Jobs
-    runs: Runs
+    history: RunHistory
     shards: Shards
     claimer: Claimer
     recovery: Recovery
@@ -162,7 +162,7 @@ class AuditFlow:
         return Audited(unstarted=len(messages), unplannable=tuple(unplannable))
 
     def _unstarted(self, job: Job, claimed: Sequence[datetime]) -> Iterator[Message]:
-        there = self.runs.spans(job.job_id, claimed[0], claimed[-1])
+        there = self.history.spans(job.job_id, claimed[0], claimed[-1])
         recorded = {first for first, _ in there}
         longer = [(first, last) for first, last in there if first != last]
         for moment in claimed:

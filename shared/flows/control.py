@@ -20,6 +20,7 @@ from shared.rules import changes
 from shared.rules.changes import RESCHEDULED
 from shared.rules.lifecycle import is_over
 from shared.store.codec import PAYLOAD_INLINE_BYTES
+from shared.store.run_history import RunHistory
 from shared.store.run_requests import RunRequests
 from shared.store.runs import Runs
 
@@ -33,6 +34,7 @@ class ControlFlow:
 
     changer: Changer
     runs: Runs
+    history: RunHistory
     requests: RunRequests
     inspect: InspectFlow
     waker: Waker
@@ -146,6 +148,6 @@ class ControlFlow:
         return self.inspect.view(job, now)
 
     def _mark_open_runs(self, job: Job, now: datetime) -> list[Run]:
-        found = self.runs.open(job.job_id, OPEN_RUN_PAGES)
+        found = self.history.open(job.job_id, OPEN_RUN_PAGES)
         marked = [(run, self.requests.cancel(run, job.revision, CANCELLED, now)) for run in found]
         return [run for run, was in marked if was is RunStatus.RUNNING]

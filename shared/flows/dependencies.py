@@ -18,6 +18,7 @@ from shared.rules import dependencies as rules
 from shared.rules.dependencies import MAX_ANCESTORS, MAX_PARENTS, Standing, Word
 from shared.rules.waits import look_again_s
 from shared.store.jobs import Jobs
+from shared.store.run_history import RunHistory
 from shared.store.runs import Runs
 
 MAX_READ = 5_000  # jobs that one call reads to judge what stands above its own
@@ -55,6 +56,7 @@ class Parents:
 
     jobs: Jobs
     runs: Runs
+    history: RunHistory
 
     def look(self, job_ids: Sequence[str]) -> dict[str, Parent]:
         """How each of these jobs stands now."""
@@ -69,7 +71,7 @@ class Parents:
             if job is None:
                 found[job_id] = Parent(None, Standing.OPEN if job_id in unreadable else Standing.FAILED)
             else:
-                seen = runs.get(job_id, ()) if job.spec.schedule.is_one_off else latest_runs(self.runs, job)
+                seen = runs.get(job_id, ()) if job.spec.schedule.is_one_off else latest_runs(self.history, job)
                 found[job_id] = Parent(job, rules.standing_of(shown_status(job, seen)))
         return found | self._moved(found)
 

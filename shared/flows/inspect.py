@@ -10,6 +10,7 @@ from shared.model.job import Job
 from shared.model.run import Run
 from shared.store.jobs import Jobs
 from shared.store.overlaps import Overlaps
+from shared.store.run_history import RunHistory
 from shared.store.runs import Runs
 from shared.store.shards import Shards
 
@@ -63,6 +64,7 @@ class InspectFlow:
 
     job_store: Jobs
     run_store: Runs
+    history: RunHistory
     shards: Shards
     overlaps: Overlaps
     ticked_shards: int
@@ -83,13 +85,13 @@ class InspectFlow:
 
     def latest_runs(self, job: Job) -> tuple[Run, ...]:
         """See `latest_runs`."""
-        return latest_runs(self.run_store, job)
+        return latest_runs(self.history, job)
 
     def runs(self, job_id: str, before: datetime | None, limit: int) -> RunPage:
         """History, newest first: `limit` runs, with `before` those scheduled before it. Raises JobNotFoundError."""
         if self.job_store.get(job_id) is None:
             raise JobNotFoundError(f"there is no job {job_id!r}")
-        found = self.run_store.newest(job_id, limit + 1, before)
+        found = self.history.newest(job_id, limit + 1, before)
         shown = tuple(found[:limit])
         return RunPage(shown, shown[-1].scheduled_for if len(found) > limit else None)
 

@@ -14,6 +14,7 @@ from shared.rules.lifecycle import is_over
 from shared.rules.overlap import Decision, Place, Step, decide
 from shared.rules.waits import look_again_s
 from shared.store.overlaps import Overlaps, PlaceChangedError, PlaceRecord
+from shared.store.run_history import RunHistory
 from shared.store.run_requests import RunRequests
 from shared.store.runs import Runs
 
@@ -31,6 +32,7 @@ class OverlapGate:
 
     overlaps: Overlaps
     runs: Runs
+    history: RunHistory
     requests: RunRequests
 
     def enter(self, job: Job, run: Run, receives: int, now: datetime) -> None:
@@ -83,7 +85,7 @@ class OverlapGate:
         # One that starts after this look reads the job after it, and so asks.
         if seen.version == job.version:
             return seen
-        found = self.runs.open(job.job_id, OPEN_RUN_PAGES)
+        found = self.history.open(job.job_id, OPEN_RUN_PAGES)
         earlier = {one.scheduled_for for one in found if one.status in _WITH_ATTEMPTS} - {run.scheduled_for}
         return replace(seen, place=replace(seen.place, earlier=seen.place.earlier | earlier), version=job.version)
 

@@ -6,21 +6,21 @@ from shared.model.job import Job, JobStatus
 from shared.model.run import Run, RunStatus
 from shared.rules.lifecycle import is_over
 from shared.rules.slots import next_slot, slots
-from shared.store.runs import Runs
+from shared.store.run_history import RunHistory
 
 LATEST_RUNS = 20
 CHECKED_SLOTS = 200
 _INSTANT = timedelta(microseconds=1)
 
 
-def latest_runs(run_store: Runs, job: Job) -> tuple[Run, ...]:
+def latest_runs(history: RunHistory, job: Job) -> tuple[Run, ...]:
     """The latest runs, newest first. The last of the schedule is among them once all are claimed, however many there
     are that a user asked for since, or that an earlier job of the id left.
     """
-    found = run_store.newest(job.job_id, LATEST_RUNS)
+    found = history.newest(job.job_id, LATEST_RUNS)
     last = job.spec.schedule.run_at or (job.claimed_until if job.due_at is None else None)
     if last is not None and len(found) == LATEST_RUNS and found[-1].scheduled_for > last:
-        before = run_store.newest(job.job_id, 1, before=last + _INSTANT)
+        before = history.newest(job.job_id, 1, before=last + _INSTANT)
         own = [run for run in before if (run.missed_until or run.scheduled_for) >= last]
         found = [*found[: LATEST_RUNS - len(own)], *own]
     return tuple(found)

@@ -22,6 +22,7 @@ from shared.rules.sharding import shard_of
 from shared.rules.slots import first_slot
 from shared.store.codec import PAYLOAD_INLINE_BYTES
 from shared.store.jobs import JobChangedError, JobExistsError, Jobs
+from shared.store.run_history import RunHistory
 from shared.store.runs import Runs
 
 PAGES = 10  # of 1 MB of a job's history: far more runs than can go on at once
@@ -33,6 +34,7 @@ class SubmitFlow:
 
     jobs: Jobs
     runs: Runs
+    history: RunHistory
     enqueuer: Enqueuer
     changer: Changer
     parents: Parents
@@ -60,7 +62,7 @@ class SubmitFlow:
 
         Raises ConflictError.
         """
-        over = there.status is JobStatus.CANCELLED or is_finished(there, latest_runs(self.runs, there))
+        over = there.status is JobStatus.CANCELLED or is_finished(there, latest_runs(self.history, there))
         if not over:
             raise ConflictError(
                 f"job {job.job_id!r} exists and is {there.status}; cancel it first, or choose another id"
@@ -98,7 +100,8 @@ class SubmitFlow:
         #   submit:   all over? ───────────────────────────────────────── write ── look again    one that begins after
         #   redrive:             the job is there ── run ── start ── read job (old) ── call      the write is void
         return any(
-            run.status is RunStatus.RUNNING and run.revision < job.revision for run in self.runs.open(job.job_id, PAGES)
+            run.status is RunStatus.RUNNING and run.revision < job.revision
+            for run in self.history.open(job.job_id, PAGES)
         )
 
     def _take_back(self, job: Job, now: datetime) -> None:

@@ -28,6 +28,7 @@ from shared.store.jobs import Jobs
 from shared.store.journal import Journal
 from shared.store.listing import Listing
 from shared.store.overlaps import Overlaps
+from shared.store.run_history import RunHistory
 from shared.store.run_requests import RunRequests
 from shared.store.runs import Runs
 from shared.store.shards import Shards
@@ -62,15 +63,15 @@ def build_api(settings: SubmitSettings, aws: base.Clients, clock: Clock, names: 
     """The API's flows over `aws`."""
     table = Table(aws.dynamodb, settings.table, base.SEND_PAUSE)
     retention = timedelta(days=settings.retention_days)
-    jobs, runs = Jobs(table, settings.shards, retention), Runs(table, retention)
+    jobs, runs, history = Jobs(table, settings.shards, retention), Runs(table, retention), RunHistory(table)
     queue = JobQueue(aws.sqs, settings.queue_urls, clock, base.SEND_PAUSE)
-    inspect = InspectFlow(jobs, runs, Shards(table), Overlaps(table, retention), settings.ticked_shards)
+    inspect = InspectFlow(jobs, runs, history, Shards(table), Overlaps(table, retention), settings.ticked_shards)
     requests = RunRequests(table, retention)
     enqueuer = Enqueuer(Journal(table), queue, clock, base.token)
     changer = Changer(jobs, enqueuer, settings.horizon_s)
-    children, parents = Children(table), Parents(jobs, runs)
+    children, parents = Children(table), Parents(jobs, runs, history)
     families = Families(children, retention)
-    submit = SubmitFlow(jobs, runs, enqueuer, changer, parents, families, base.token)
+    submit = SubmitFlow(jobs, runs, history, enqueuer, changer, parents, families, base.token)
     batches = JobBatches(table, settings.shards)
     return Api(
         settings=settings,
@@ -78,8 +79,8 @@ def build_api(settings: SubmitSettings, aws: base.Clients, clock: Clock, names: 
         handler_names=names,
         submit=submit,
         batch=BatchFlow(submit, parents, families, batches, enqueuer, clock, base.SEND_PAUSE),
-        control=ControlFlow(changer, runs, requests, inspect, Waker(jobs, children, queue), base.token),
-        again=AgainFlow(jobs, runs, requests, enqueuer),
+        control=ControlFlow(changer, runs, history, requests, inspect, Waker(jobs, children, queue), base.token),
+        again=AgainFlow(jobs, runs, history, requests, enqueuer),
         inspect=inspect,
         groups=GroupsFlow(Groups(table), runs),
         search=SearchFlow(Listing(table), Rows(jobs, runs), clock, settings.ticked_shards),

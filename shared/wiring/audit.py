@@ -13,6 +13,7 @@ from shared.queue import DeadLetterQueue, JobQueue
 from shared.settings import AuditSettings
 from shared.store.jobs import Jobs
 from shared.store.journal import Journal
+from shared.store.run_history import RunHistory
 from shared.store.runs import Runs
 from shared.store.shards import Shards
 from shared.store.table import Table
@@ -28,7 +29,7 @@ def build_audit(settings: AuditSettings, aws: base.Clients, clock: Clock) -> Aud
     return AuditFlow(
         table=table,
         jobs=jobs,
-        runs=runs,
+        history=RunHistory(table),
         shards=Shards(table),
         claimer=Claimer(jobs, queue, clock),
         recovery=Recovery(jobs, runs, journal, queue),

@@ -23,6 +23,7 @@ from shared.store.groups import Groups
 from shared.store.jobs import Jobs
 from shared.store.overlaps import Overlaps
 from shared.store.run_batches import RunBatches
+from shared.store.run_history import RunHistory
 from shared.store.run_requests import RunRequests
 from shared.store.runs import Runs
 from shared.store.table import Table
@@ -37,7 +38,8 @@ def build_execute(settings: ExecuteSettings, aws: base.Clients, clock: Clock, ta
     """The executor over `aws`, calling `targets`."""
     table = Table(aws.dynamodb, settings.table, base.SEND_PAUSE)
     retention = timedelta(days=settings.retention_days)
-    jobs, runs = Jobs(table, 1, retention), Runs(table, retention)  # it only reads jobs, whatever their shards
+    jobs = Jobs(table, 1, retention)  # it only reads them, whatever their shards
+    runs, history = Runs(table, retention), RunHistory(table)
     queue = JobQueue(aws.sqs, settings.queue_urls, clock, base.SEND_PAUSE)
     workshop = Workshop(
         jobs=jobs,
@@ -47,8 +49,8 @@ def build_execute(settings: ExecuteSettings, aws: base.Clients, clock: Clock, ta
         targets=targets,
         gates=Gates(
             (
-                ParentsGate(Parents(jobs, runs)),
-                OverlapGate(Overlaps(table, retention), runs, RunRequests(table, retention)),
+                ParentsGate(Parents(jobs, runs, history)),
+                OverlapGate(Overlaps(table, retention), runs, history, RunRequests(table, retention)),
                 GroupGate(Groups(table), runs),
             )
         ),

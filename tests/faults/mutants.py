@@ -204,7 +204,7 @@ MUTANTS = (
     Mutant(
         "the runs that a cancel marks",
         CONTROL,
-        "found = self.runs.open(",
+        "found = self.history.open(",
         "found = [] and (",
         (WOVEN,),
     ),

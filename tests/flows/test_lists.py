@@ -198,7 +198,7 @@ def test_what_the_index_still_shows_of_a_redriven_run_is_not_believed(
     dead_letter(world, "j", 150)
     table: Any = world.aws.dynamodb
     table.table.index_lag_s = 3600
-    dead = world.api.inspect.run_store.dead_lettered("j", 200)
+    dead = world.api.inspect.history.dead_lettered("j", 200)
     for run in dead[1:-1]:
         world.api.again.redrive("j", run.scheduled_for, world.clock.now())
     assert ids(http, status="dead_lettered") == ["j"]

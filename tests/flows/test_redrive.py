@@ -210,10 +210,10 @@ def test_all_of_a_job_up_to_a_hundred_a_call_the_newest_first(world: World, monk
 def test_all_of_a_job_also_far_back_in_a_long_history(world: World) -> None:
     world.submit(job_id="a", every="10s", max_runs=8, max_attempts=1)
     world.pass_time(90)
-    runs = world.api.again.runs
+    history = world.api.again.history
     moments = [run.scheduled_for for run in reversed(world.runs("a"))]
     with faults.logging() as log:
-        found = runs.dead_lettered("a", 5, 10)
+        found = history.dead_lettered("a", 5, 10)
     assert [run.scheduled_for for run in found] == moments[:5]
     assert len(log.of("dynamodb:Query")) == 1
 
@@ -223,7 +223,7 @@ def test_all_of_a_job_also_far_back_in_a_long_history(world: World) -> None:
         return False
 
     with faults.refusing(pages_of_two):
-        found = runs.dead_lettered("a", 5, 1)
+        found = history.dead_lettered("a", 5, 1)
     assert [run.scheduled_for for run in found] == moments[:5]
 
 

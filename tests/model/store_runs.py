@@ -1,4 +1,4 @@
-"""The calls of shared/store/runs.py and run_requests.py, with their conditions. It knows no flow's order."""
+"""The calls of shared/store/runs.py, run_history.py and run_requests.py: their conditions. It knows no flow's order."""
 
 from tests.model.calls import CANCEL_REQUESTED, LEASE_LOST, OK, End, Outcomes, Refused, ViolationError, call
 from tests.model.world import (

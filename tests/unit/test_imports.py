@@ -36,14 +36,14 @@ MODULES = {
         model.call rules.dependencies rules.group_limits rules.lease rules.lifecycle rules.overlap rules.plan
         rules.retry rules.sharding rules.slots rules.void_starts rules.waits
         store.children store.codec store.groups store.jobs store.keys store.overlaps store.run_batches
-        store.run_records store.run_requests store.runs store.table
+        store.run_history store.run_records store.run_requests store.runs store.table
         targets.dispatch targets.python targets.target targets.processes.conversation targets.processes.handle
         targets.processes.kernel targets.processes.signal_page targets.processes.texts targets.processes.values
     """,
     "audit": """
         wiring.audit flows.audit flows.claims flows.dead_letter flows.letters flows.recover
         rules.lease rules.lifecycle rules.plan rules.sharding rules.slots rules.staleness
-        store.codec store.jobs store.journal store.keys store.runs store.shards store.table
+        store.codec store.jobs store.journal store.keys store.run_history store.runs store.shards store.table
     """,
     "submit": """
         wiring.api flows.again flows.batch flows.changing flows.claims flows.control flows.dependencies flows.enqueue
@@ -53,8 +53,8 @@ MODULES = {
         rules.lease rules.lifecycle rules.listing rules.overlap rules.plan rules.sharding rules.slots rules.waits
         rules.zones
         store.children store.codec store.cursor_secret store.groups store.idempotency store.idempotency_record
-        store.job_batches store.jobs store.journal store.keys store.listing store.overlaps store.run_requests
-        store.runs store.shards store.table
+        store.job_batches store.jobs store.journal store.keys store.listing store.overlaps store.run_history
+        store.run_requests store.runs store.shards store.table
         targets.names
     """,
 }
