@@ -69,6 +69,7 @@ def test_a_redriven_run_may_succeed_at_any_of_them(world: World) -> None:
     assert world.audit().findings == 0
 
 
+@pytest.mark.backends("memory")  # 27 attempts, second by second
 def test_again_and_again_keeps_the_last_twenty_attempts(world: World) -> None:
     dead(world, 300, max_attempts=9)
     for _ in range(2):
