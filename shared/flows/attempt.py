@@ -288,7 +288,7 @@ class AttemptFlow:
     def _wake(self) -> None:
         # Who is not woken looks by itself before long: it never holds up the message.
         try:
-            self.workshop.waker.wake(self.message.job_id, self.workshop.clock.now())
+            self.workshop.wake(self.message.job_id, self.workshop.clock.now())
         except (ClientError, BotoCoreError, SendError) as error:
             self.workshop.problem(error)
 

@@ -1,10 +1,10 @@
 """What a start must pass before its target is called: parents, overlap, its group's limit. It never calls a target.
 
 A gate is asked only after the run is started and its job is read, and only by jobs that use it: it costs the others
-nothing. What it decides holds because its own write states what it has seen.
+nothing, not even its loading. What it decides holds because its own write states what it has seen.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -47,21 +47,30 @@ class Gate(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """All gates, in order: one that makes a run wait keeps it from taking a place in the next."""
+    """All gates, in order: one that makes a run wait keeps it from taking a place in the next.
 
-    gates: Sequence[Gate] = ()
+    `all` gives the same ones at each call, and is first called for the first run that one of them is for.
+    """
+
+    all: Callable[[], Sequence[Gate]]
 
     def enter(self, job: Job, run: Run, receives: int, now: datetime) -> None:
         """Pass them all, or none. Raises MustWaitError, MustSkipError."""
-        for place, gate in enumerate(self.gates):
+        gates = self._for(job, run)
+        for place, gate in enumerate(gates):
             try:
                 gate.enter(job, run, receives, now)
             except BaseException:
-                for passed in reversed(self.gates[:place]):
+                for passed in reversed(gates[:place]):
                     passed.leave(job, run)
                 raise
 
     def leave(self, job: Job, run: Run) -> None:
         """The attempt that passed is over."""
-        for gate in reversed(self.gates):
+        for gate in reversed(self._for(job, run)):
             gate.leave(job, run)
+
+    def _for(self, job: Job, run: Run) -> Sequence[Gate]:
+        spec = job.spec
+        is_gated = spec.depends_on or spec.overlap != "allow" or spec.group is not None or run.cancel_requested
+        return self.all() if is_gated else ()

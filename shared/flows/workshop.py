@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 from shared.clock import Clock
-from shared.flows.families import Waker
 from shared.flows.gates import Gates
 from shared.queue import DeadLetterQueue
 from shared.store.jobs import Jobs
@@ -23,7 +23,7 @@ class Workshop:
     dead_letters: DeadLetterQueue
     targets: TargetCaller
     gates: Gates
-    waker: Waker
+    wake: Callable[[str, datetime], None]  # has those look now that wait for the job of this id
     clock: Clock
     fraction: Callable[[], float]  # 0 to 1, a new one at each call: the jitter of a backoff
     worker_id: Callable[[], str]  # a new one at each call: names the environment and the attempt

@@ -13,7 +13,8 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from shared.targets.names import check_handler_name
-from shared.targets.processes.values import MAX_PROGRESS_BYTES, UnfitValueError, dump
+from shared.targets.processes.limits import MAX_PROGRESS_BYTES
+from shared.targets.processes.values import UnfitValueError, dump
 
 
 class Line(Protocol):

@@ -2,9 +2,11 @@
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Lock
+from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 import boto3
@@ -13,6 +15,8 @@ from botocore.config import Config
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_sqs import SQSClient
+
+T = TypeVar("T")
 
 BATCH_THREADS = 10
 HANDLERS = Path(__file__).parents[2] / "handlers"
@@ -43,6 +47,19 @@ def clients() -> Clients:
         user_agent="duetime",
     )
     return Clients(boto3.client("dynamodb", config=config), boto3.client("sqs", config=config))
+
+
+def once(make: Callable[[], T]) -> Callable[[], T]:
+    """Gives what `make` makes at the first call, the same to all threads. (functools.cache may make it twice.)"""
+    lock, made = Lock(), list[T]()
+
+    def get() -> T:
+        with lock:
+            if not made:
+                made.append(make())
+            return made[0]
+
+    return get
 
 
 def token() -> str:

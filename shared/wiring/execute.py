@@ -1,30 +1,21 @@
 """Builds the executor. It decides nothing."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from itertools import count
 
 from shared.clock import Clock, SystemClock
-from shared.flows.dependencies import Parents, ParentsGate
 from shared.flows.execute import ExecuteFlow
-from shared.flows.families import Waker
-from shared.flows.gates import Gates
-from shared.flows.groups import GroupGate
-from shared.flows.overlap import OverlapGate
+from shared.flows.gates import Gate, Gates
 from shared.flows.workshop import Workshop
 from shared.queue import DeadLetterQueue, JobQueue
 from shared.rules.lease import RENEW_EVERY_S
 from shared.settings import ExecuteSettings
-from shared.store.children import Children
-from shared.store.groups import Groups
 from shared.store.jobs import Jobs
-from shared.store.overlaps import Overlaps
 from shared.store.run_batches import RunBatches
-from shared.store.run_history import RunHistory
-from shared.store.run_requests import RunRequests
 from shared.store.runs import Runs
 from shared.store.table import Table
 from shared.targets.dispatch import Targets
@@ -39,22 +30,28 @@ def build_execute(settings: ExecuteSettings, aws: base.Clients, clock: Clock, ta
     table = Table(aws.dynamodb, settings.table, base.SEND_PAUSE)
     retention = timedelta(days=settings.retention_days)
     jobs = Jobs(table, 1, retention)  # it only reads them, whatever their shards
-    runs, history = Runs(table, retention), RunHistory(table)
+    runs = Runs(table, retention)
     queue = JobQueue(aws.sqs, settings.queue_urls, clock, base.SEND_PAUSE)
+
+    @base.once
+    def gates() -> Sequence[Gate]:
+        from shared.wiring.gates import build_gates  # here: what meets no job with a gate starts without them
+
+        return build_gates(table, jobs, runs, retention)
+
+    def wake(job_id: str, now: datetime) -> None:
+        from shared.wiring.gates import build_waker  # here, as above
+
+        build_waker(table, jobs, queue).wake(job_id, now)
+
     workshop = Workshop(
         jobs=jobs,
         runs=runs,
         batches=RunBatches(runs, _got_round),
         dead_letters=DeadLetterQueue(aws.sqs, settings.dead_letter_queue_url),
         targets=targets,
-        gates=Gates(
-            (
-                ParentsGate(Parents(jobs, runs, history)),
-                OverlapGate(Overlaps(table, retention), runs, history, RunRequests(table, retention)),
-                GroupGate(Groups(table), runs),
-            )
-        ),
-        waker=Waker(jobs, Children(table), queue),
+        gates=Gates(gates),
+        wake=wake,
         clock=clock,
         fraction=random.random,
         worker_id=_worker_ids(),

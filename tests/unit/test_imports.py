@@ -20,7 +20,7 @@ EVERYWHERE = "clock queue settings telemetry wiring.base model.errors model.inst
 # Beside boto3 and what it loads itself.
 PACKAGES = {
     "tick": "aws_lambda_powertools typing_extensions",
-    "execute": "aws_lambda_powertools typing_extensions simplejson",
+    "execute": "aws_lambda_powertools typing_extensions",
     "audit": "aws_lambda_powertools typing_extensions",
     "submit": "aws_lambda_powertools typing_extensions simplejson itsdangerous",
 }
@@ -31,14 +31,13 @@ MODULES = {
         store.codec store.jobs store.journal store.keys store.runs store.shards store.table
     """,
     "execute": """
-        wiring.execute flows.execute flows.attempt flows.dead_letter flows.dependencies flows.families flows.finishes
-        flows.gates flows.groups flows.overlap flows.shown flows.together flows.workshop
-        model.call rules.dependencies rules.group_limits rules.lease rules.lifecycle rules.overlap rules.plan
-        rules.retry rules.sharding rules.slots rules.void_starts rules.waits
-        store.children store.codec store.groups store.jobs store.keys store.overlaps store.run_batches
-        store.run_history store.run_records store.run_requests store.runs store.table
+        wiring.execute flows.execute flows.attempt flows.dead_letter flows.finishes flows.gates flows.together
+        flows.workshop
+        model.call rules.dependencies rules.lease rules.lifecycle rules.plan rules.retry rules.sharding rules.slots
+        rules.void_starts rules.waits
+        store.codec store.jobs store.keys store.run_batches store.run_records store.runs store.table
         targets.dispatch targets.python targets.target targets.processes.conversation targets.processes.handle
-        targets.processes.kernel targets.processes.signal_page targets.processes.texts targets.processes.values
+        targets.processes.kernel targets.processes.limits targets.processes.signal_page targets.processes.texts
     """,
     "audit": """
         wiring.audit flows.audit flows.claims flows.dead_letter flows.letters flows.recover

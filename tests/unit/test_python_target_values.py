@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.model.run import Outcome
-from shared.targets.processes.values import MAX_RESULT_BYTES, JsonFloat, dump, parse
+from shared.targets.processes.limits import MAX_RESULT_BYTES
+from shared.targets.processes.values import JsonFloat, dump, parse
 from shared.targets.python import PythonTarget
 from tests.support.python_targets import attempt, running, write_package
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from shared.targets.processes.limits import MAX_PROGRESS_BYTES
 from shared.targets.processes.signal_page import PAGE_BYTES, HandlerLine, SignalPage
-from shared.targets.processes.values import MAX_PROGRESS_BYTES
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from typing import Final, Self
 from zlib import crc32
 
 from shared.targets.processes import kernel
-from shared.targets.processes.values import MAX_PROGRESS_BYTES
+from shared.targets.processes.limits import MAX_PROGRESS_BYTES
 
 PAGE_BYTES: Final = 4096
 _CANCELLED, _TOLD, _LATEST = 0, 1, 2

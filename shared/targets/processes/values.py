@@ -7,8 +7,7 @@ from typing import NoReturn, Self
 
 import simplejson
 
-MAX_RESULT_BYTES = 16 * 1024  # of UTF-8; a run's item has to stay small
-MAX_PROGRESS_BYTES = 512  # of UTF-8
+from shared.targets.processes.limits import MAX_RESULT_BYTES
 
 
 class JsonFloat(float):
