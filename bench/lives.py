@@ -54,11 +54,13 @@ def one_off_by_submit(life: Life) -> int:
     return JOBS
 
 
-def batch_of_100(life: Life) -> int:
-    life.world.api.batch.submit([Wish(f"batched-{n}", _spec(f"batched-{n}")) for n in range(JOBS)], START)
+def batches_of_100(life: Life) -> int:
+    for first in range(0, MANY, 100):
+        names = [f"batched-{n}" for n in range(first, first + 100)]
+        life.world.api.batch.submit([Wish(name, _spec(name)) for name in names], START)
     life.after(420)
     life.after(180)
-    return JOBS
+    return MANY
 
 
 def recurring(life: Life) -> int:
@@ -97,7 +99,7 @@ def child(life: Life) -> int:
 
 
 def _recurring(life: Life, every: str, **fields: Any) -> int:
-    for _ in range(JOBS):
+    for _ in range(MANY):
         life.world.submit(every=every, start_at=_text(START + timedelta(seconds=600)), **FIELDS, **fields)
     life.counts.forget()  # the submits are paid once, the runs for ever
     for _ in range(2):
@@ -132,7 +134,7 @@ def _text(moment: datetime) -> str:
 LIVES: dict[str, Callable[[Life], int]] = {
     "one-off, claimed by a tick": one_off_by_tick,
     "one-off, claimed by its submit (due in 5 s)": one_off_by_submit,
-    "one-off, submitted 100 a call": batch_of_100,
+    "one-off, submitted 100 a call": batches_of_100,
     "recurring, a run": recurring,
     "recurring every 10 s, a run (with its share of the submit)": every_10_seconds,
     "recurring, `overlap=skip`, a run": overlap_skip,

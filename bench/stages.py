@@ -29,7 +29,7 @@ from shared.targets.target import Signals
 from shared.wiring import base
 from tests.support.aws import Aws
 
-AHEAD_S = 20  # of the first job: claimed before
+AHEAD_S = 75  # of the first job: claimed before, with time to wait for whole seconds
 LATEST_S = 120  # after the last due time: a machine that is busy with other work falls behind
 POLLERS = 2
 STEPS = ["rounding: due → visible", "visible → received", "received → started", "started → called", "due → called"]

@@ -17,8 +17,8 @@ from shared.store.shards import ShardLease, Shards
 LEASE_S = 50  # under a minute: a tick that died keeps the next one out at most once
 LOOK_BACK = timedelta(minutes=10)  # the index lags; what appeared behind the watermark is still found
 NOTHING = Claimed()
-CALM_JOBS = 1_000  # in one answer of the index: behind more of them there is no time to wait for whole seconds
-WAITS_S = 10  # of a tick in all
+CALM_JOBS = 3_000  # in one answer of the index: behind more of them there is no time to wait for whole seconds
+WAITS_S = 20  # of a tick in all: with the claims of CALM_JOBS it has time left
 FIRST_LOOK_BACK = timedelta(hours=2)  # of a shard that was never ticked; the audit runs hourly and finds what is older
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-AHEAD_S = 3  # what is due before waits for nothing
+AHEAD_S = 30  # what is due before waits for nothing: the waits of one tick must make nothing late
 NEAR = 0.1  # of a second: what has just begun is taken as it is
 
 

@@ -62,6 +62,15 @@ def several(system: System) -> None:
     system.pass_s(250)
 
 
+@scenario("a tick of several pages", late_s=150, pairs=True)
+def several_pages(system: System) -> None:
+    """Of three buckets, and so of three pages of the journal, each written over the one before."""
+    for number in range(3):
+        system.submit_job(f"page-{number}", in_s=400 + 60 * number)
+    system.pass_s(280, ticks=False)
+    system.pass_s(260)
+
+
 @scenario("failure, then success", late_s=150, pairs=True)
 def failure_then_success(system: System) -> None:
     system.handler = lambda call: failure() if call.attempt == 1 else SUCCEED
