@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.model.job import Due, Job, JobSpec, JobStatus, Schedule, Target
+from shared.model.job import Due, Job, JobStatus, Schedule
 from shared.rules import changes
 from shared.rules.plan import Plan, plan
 from shared.rules.schedules import first_slot, next_slot, read_schedule, slots
+from tests.support.jobs import a_job
 
 START = datetime(2026, 11, 30, 11, 58, tzinfo=UTC)
 SCHEDULES = st.sampled_from(
@@ -32,22 +33,10 @@ DOES = st.lists(
 )
 
 
-def job_of(schedule: Schedule, **more: object) -> Job:
-    spec = JobSpec(job_id="a", target=Target(kind="python", params={"handler": "demo.echo"}), schedule=schedule)
+def job_of(schedule: Schedule) -> Job:
     due_at = first_slot(schedule, "a", START)
     assert due_at is not None
-    made = Job(
-        job_id="a",
-        spec=spec,
-        status=JobStatus.SCHEDULED,
-        due_at=due_at,
-        revision=1,
-        version=1,
-        fence=0,
-        created_at=START,
-        changed_at=START,
-    )
-    return replace(made, **more)  # type: ignore[arg-type]
+    return a_job(schedule, START, due_at=due_at)
 
 
 def recurring(**fields: object) -> Schedule:

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 import pytest
 
 from shared.flows.gates import Gate, Gates, MustWaitError
-from shared.model.job import Job, JobSpec, JobStatus, Schedule, Target
+from shared.model.job import Job, Schedule
 from shared.model.run import Run, RunStatus
 from shared.wiring import base
+from tests.support.jobs import a_job
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
-PLAIN = JobSpec(job_id="a", target=Target(kind="python"), schedule=Schedule(run_at=NOW))
 RUN = Run(
     job_id="a", scheduled_for=NOW, status=RunStatus.RUNNING, revision=1, attempt=1, attempts=(), lease_expires_at=NOW
 )
@@ -34,18 +34,9 @@ class Noted:
         self.notes.append(f"leave {self.name}")
 
 
-def job_of(spec: JobSpec) -> Job:
-    return Job(
-        job_id="a",
-        spec=spec,
-        status=JobStatus.SCHEDULED,
-        due_at=None,
-        revision=1,
-        version=1,
-        fence=0,
-        created_at=NOW,
-        changed_at=NOW,
-    )
+def job_of(**wants: object) -> Job:
+    job = a_job(Schedule(run_at=NOW), NOW)
+    return replace(job, spec=replace(job.spec, **wants))  # type: ignore[arg-type]
 
 
 def never() -> list[Gate]:
@@ -54,25 +45,25 @@ def never() -> list[Gate]:
 
 def test_a_plain_job_has_no_gate_built() -> None:
     gates = Gates(never)
-    gates.enter(job_of(PLAIN), RUN, 1, NOW)
-    gates.leave(job_of(PLAIN), RUN)
+    gates.enter(job_of(), RUN, 1, NOW)
+    gates.leave(job_of(), RUN)
 
 
 @pytest.mark.parametrize(
-    ("spec", "run"),
+    ("wants", "run"),
     [
-        (replace(PLAIN, depends_on=("b",)), RUN),
-        (replace(PLAIN, overlap="skip"), RUN),
-        (replace(PLAIN, group="g"), RUN),
-        (PLAIN, replace(RUN, cancel_requested=True)),
+        ({"depends_on": ("b",)}, RUN),
+        ({"overlap": "skip"}, RUN),
+        ({"group": "g"}, RUN),
+        ({}, replace(RUN, cancel_requested=True)),
     ],
     ids=["parents", "overlap", "group", "replaced"],
 )
-def test_who_needs_one_is_asked_by_all_in_order(spec: JobSpec, run: Run) -> None:
+def test_who_needs_one_is_asked_by_all_in_order(wants: dict[str, object], run: Run) -> None:
     notes: list[str] = []
     gates = Gates(lambda: [Noted("first", notes), Noted("second", notes)])
-    gates.enter(job_of(spec), run, 1, NOW)
-    gates.leave(job_of(spec), run)
+    gates.enter(job_of(**wants), run, 1, NOW)
+    gates.leave(job_of(**wants), run)
     assert notes == ["enter first", "enter second", "leave second", "leave first"]
 
 
@@ -80,7 +71,7 @@ def test_one_that_is_shut_leaves_those_before_it() -> None:
     notes: list[str] = []
     gates = Gates(lambda: [Noted("first", notes), Noted("second", notes, shut=True), Noted("third", notes)])
     with pytest.raises(MustWaitError, match="second"):
-        gates.enter(job_of(replace(PLAIN, group="g")), RUN, 1, NOW)
+        gates.enter(job_of(group="g"), RUN, 1, NOW)
     assert notes == ["enter first", "enter second", "leave first"]
 
 

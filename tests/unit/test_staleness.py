@@ -5,9 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.model.job import Job, JobSpec, JobStatus, Schedule, Target
+from shared.model.job import Job, JobStatus, Schedule
 from shared.model.run import Run, RunStatus
 from shared.rules.staleness import claimed_long_ago, is_abandoned, is_overdue
+from tests.support.jobs import a_job
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 
@@ -17,18 +18,7 @@ def ago(**span: float) -> datetime:
 
 
 def job(schedule: Schedule, **fields: object) -> Job:
-    made = Job(
-        job_id="a",
-        spec=JobSpec(job_id="a", target=Target(kind="python"), schedule=schedule),
-        status=JobStatus.SCHEDULED,
-        due_at=None,
-        revision=1,
-        version=1,
-        fence=0,
-        created_at=ago(days=2),
-        changed_at=ago(days=2),
-    )
-    return replace(made, **fields)  # type: ignore[arg-type]
+    return a_job(schedule, ago(days=2), **fields)
 
 
 EVERY_HOUR = Schedule(every="1h", every_s=3600, anchor=datetime(2026, 11, 28, 0, 30, tzinfo=UTC))

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.model.job import Job, JobSpec, JobStatus, Schedule, Target
+from shared.model.job import Job, JobStatus, Schedule
 from shared.model.message import Message
 from shared.model.run import Run, RunStatus
 from shared.rules import changes
 from shared.rules.schedules import first_slot, read_schedule, slots
 from shared.rules.void_starts import comes_again, is_expired, may_come_again, void_reason
+from tests.support.jobs import a_job
 
 START = datetime(2026, 11, 30, 11, 58, tzinfo=UTC)
 INSTANT = timedelta(microseconds=1)
@@ -31,18 +32,7 @@ AFTER_S = st.integers(0, 400) | st.integers(0, 4000)
 
 
 def job_of(schedule: Schedule, **more: object) -> Job:
-    made = Job(
-        job_id="a",
-        spec=JobSpec(job_id="a", target=Target(kind="python"), schedule=schedule),
-        status=JobStatus.SCHEDULED,
-        due_at=first_slot(schedule, "a", START),
-        revision=1,
-        version=1,
-        fence=0,
-        created_at=START,
-        changed_at=START,
-    )
-    return replace(made, **more)  # type: ignore[arg-type]
+    return a_job(schedule, START, **{"due_at": first_slot(schedule, "a", START), **more})
 
 
 def recurring(**fields: object) -> Schedule:
