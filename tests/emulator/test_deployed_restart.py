@@ -10,7 +10,7 @@ from duetime.client import Client
 from duetime.local.stack import LocalStack
 from tests.emulator.deployed import Deployed, in_s, text
 
-pytestmark = pytest.mark.timeout(600)  # deploys, too, but with time to spare: it may run beside other tests
+pytestmark = [pytest.mark.deployed, pytest.mark.timeout(600)]
 
 ECHO = {"kind": "python", "handler": "demo.echo"}
 

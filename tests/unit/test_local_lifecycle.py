@@ -15,7 +15,7 @@ import pytest
 from duetime.local.places import StateDir
 from duetime.local.stack import is_held, is_running
 
-pytestmark = pytest.mark.timeout(600)  # deploys, too, but with time to spare: it may run beside other tests
+pytestmark = [pytest.mark.deployed, pytest.mark.timeout(600)]
 FREE_PORTS = ["--port", "0", "--emulator-port", "0"]
 
 
