@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from shared.model.job import Job, JobSpec, JobStatus, Schedule, Target
+from shared.model.job import Job, JobSpec, Schedule, Target
 from shared.rules.sharding import shard_of
 from shared.store.codec import job_item
 from shared.wiring import base
@@ -17,6 +17,7 @@ from tests.support import emulator
 from tests.support.aws import Aws
 from tests.support.clocks import ManualClock
 from tests.support.emulator import Emulator
+from tests.support.jobs import a_job
 from tests.support.world import World
 
 START = datetime(2026, 11, 30, 11, 58, tzinfo=UTC)
@@ -92,17 +93,7 @@ def job(number: int, due: datetime = DUE, schedule: Schedule | None = None) -> J
         payload=PAYLOAD,
         schedule=schedule or Schedule(run_at=due),
     )
-    return Job(
-        job_id=job_id,
-        spec=spec,
-        status=JobStatus.SCHEDULED,
-        due_at=due,
-        revision=1,
-        version=1,
-        fence=0,
-        created_at=START,
-        changed_at=START,
-    )
+    return a_job(spec.schedule, START, job_id=job_id, spec=spec, due_at=due)
 
 
 def write_jobs(aws: Aws, jobs: Iterable[Job], shards: int = 1) -> None:

@@ -71,6 +71,7 @@ class Gates:
             gate.leave(job, run)
 
     def _for(self, job: Job, run: Run) -> Sequence[Gate]:
+        """All of them, if the run may concern one; which it is, each knows. A new gate needs its word here."""
         spec = job.spec
         is_gated = spec.depends_on or spec.overlap != "allow" or spec.group is not None or run.cancel_requested
         return self.all() if is_gated else ()

@@ -26,6 +26,7 @@ from shared.store.codec import (
     span_of,
 )
 from tests.support.aws_rules_items import item_problems
+from tests.support.jobs import a_job
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 moments = st.datetimes(datetime(1970, 1, 1), datetime(2060, 1, 1), timezones=st.just(UTC))
@@ -167,18 +168,8 @@ def test_a_bucket_is_a_utc_minute_of_a_shard(moment: str, expected: str) -> None
 
 
 def test_a_payload_apart_is_named_in_the_job_and_not_kept_in_it() -> None:
-    job = Job(
-        job_id="a",
-        spec=JobSpec(job_id="a", target=Target(kind="python"), payload='"long"', schedule=Schedule(cron="* * * * *")),
-        status=JobStatus.SCHEDULED,
-        due_at=NOON,
-        revision=1,
-        version=1,
-        fence=0,
-        created_at=NOON,
-        changed_at=NOON,
-        payload_id="p1",
-    )
+    job = a_job(Schedule(cron="* * * * *"), NOON, payload_id="p1")
+    job = replace(job, spec=replace(job.spec, payload='"long"'))
     item = job_item(job, 0)
     assert "payload" not in item
     apart = payload_item("a", "p1", job.spec.payload, NOON)

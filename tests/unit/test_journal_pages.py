@@ -38,7 +38,7 @@ messages = st.builds(
 
 
 def page(*messages: Message) -> Page:
-    return Page(shard=3, name=page_name(1234, "2026-11-30T12:05#3#0"), written_at=NOON, messages=messages)
+    return Page(shard=3, name=page_name(1234, "2026-11-30T12:05#3#0"), written_at=NOON, messages=messages, number=7)
 
 
 def message(job_id: str, at: datetime = NOON) -> Message:
@@ -60,7 +60,7 @@ def test_every_message_comes_back_as_it_was(some: list[Message]) -> None:
     assert list(item_problems(item)) == []
     read = page_of(item)
     assert set(read.messages) == set(some)
-    assert (read.shard, read.name, read.written_at) == (3, written.name, NOON)
+    assert (read.shard, read.name, read.written_at, read.number) == (3, written.name, NOON, 7)
 
 
 def test_i6_what_a_page_costs() -> None:
